@@ -1,0 +1,3 @@
+module caskeleton.dev
+
+go 1.26
