@@ -1,0 +1,53 @@
+package tx
+
+import (
+	"context"
+	"time"
+)
+
+// Isolation is a transaction isolation level of the SQL standard. The zero value is [ReadCommitted].
+type Isolation int
+
+// The levels that PostgreSQL keeps apart (it treats READ UNCOMMITTED as READ COMMITTED).
+const (
+	ReadCommitted Isolation = iota
+	RepeatableRead
+	Serializable
+)
+
+// Options are what one transaction may differ in. A zero field means the driver's configured default, which is never "unlimited".
+type Options struct {
+	Isolation        Isolation
+	StatementTimeout time.Duration // bound on one statement
+	LockTimeout      time.Duration // bound on one wait for a lock
+	IdleTimeout      time.Duration // bound on sitting idle between statements
+}
+
+// BeginOptions is what a [Driver] is asked to begin.
+type BeginOptions struct {
+	Options
+	ReadOnly bool
+}
+
+// Driver begins transactions. adapter/postgres has the one for PostgreSQL. Safe for concurrent use.
+type Driver interface {
+	// Begin opens a transaction. It must not wait for a free connection without a bound of its own.
+	Begin(ctx context.Context, o BeginOptions) (Conn, error)
+}
+
+// Conn is one open transaction of a driver. The runner calls it from one goroutine at a time, and calls exactly one of Commit and
+// Rollback, once, as the last thing; whichever it is must give the connection back, whatever happens. Errors are translated: they
+// carry a code where one applies.
+type Conn interface {
+	// Commit returns nil only if the transaction is known to have committed, and an error with code DB_COMMIT_UNKNOWN if that cannot be
+	// known. Any other error means: known not to have committed, and nothing is left to roll back.
+	Commit(ctx context.Context) error
+	// Rollback ends the transaction. A connection that is already gone is a rolled-back transaction: nil.
+	Rollback(ctx context.Context) error
+	// Savepoint opens a nested scope; in a readOnly one, writes are refused until it ends.
+	Savepoint(ctx context.Context, name string, readOnly bool) error
+	// Release keeps what the scope did and ends it.
+	Release(ctx context.Context, name string) error
+	// RollbackTo undoes what the scope did and ends it.
+	RollbackTo(ctx context.Context, name string) error
+}

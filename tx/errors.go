@@ -1,0 +1,19 @@
+package tx
+
+import (
+	"errors"
+
+	"caskeleton.dev/fault"
+)
+
+// What a runner refuses. The first three are codes too, since they are programming errors that a client may trigger.
+var (
+	// ErrNestedRoot refuses InRootWrite inside an active transaction, before fn runs and before the database is touched.
+	ErrNestedRoot error = fault.TXNestedRoot
+	// ErrRollbackOnly is the result of a transaction in which a joined scope failed while the outer one went on as if it had not.
+	ErrRollbackOnly error = fault.TXRollbackOnly
+	// ErrReadOnly refuses a write scope inside a read-only one, and is what a write statement there ends with.
+	ErrReadOnly error = fault.TXReadOnly
+	// ErrDone refuses the use of a transaction that has ended, or of a context that still carries one.
+	ErrDone = errors.New("tx: the transaction has ended; a Tx and the context given to fn must not outlive fn")
+)
