@@ -1,0 +1,245 @@
+package tx
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"caskeleton.dev/fault"
+)
+
+// RunnerOptions configure a [Runner]. The zero value is the default.
+type RunnerOptions struct {
+	Options                       // of every transaction; see With for one call
+	CommitTimeout   time.Duration // bound on COMMIT, which the caller's cancellation does not reach; 0 means 10 s
+	RollbackTimeout time.Duration // bound on ROLLBACK, likewise; 0 means 5 s
+	HookTimeout     time.Duration // bound on each after-commit hook; 0 means 10 s
+	Logger          *slog.Logger  // gets what must not change a result: failed hooks and rollbacks; nil means slog.Default()
+}
+
+// Runner runs functions in transactions of one driver. Safe for concurrent use.
+type Runner struct {
+	*core
+	opts Options
+}
+
+// core is what all copies of a runner share; its address is the runner's identity in a context.
+type core struct {
+	driver                  Driver
+	commit, rollback, hooks time.Duration
+	log                     *slog.Logger
+}
+
+// NewRunner returns a runner of d's transactions.
+func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
+	if o == nil {
+		o = &RunnerOptions{}
+	}
+	c := &core{driver: d, log: o.Logger}
+	if d == nil {
+		return nil, fmt.Errorf("tx: a driver is required; adapter/postgres has one")
+	}
+	for _, b := range []struct {
+		name     string
+		set      *time.Duration
+		value, d time.Duration
+	}{
+		{"CommitTimeout", &c.commit, o.CommitTimeout, 10 * time.Second},
+		{"RollbackTimeout", &c.rollback, o.RollbackTimeout, 5 * time.Second},
+		{"HookTimeout", &c.hooks, o.HookTimeout, 10 * time.Second},
+	} {
+		if b.value < 0 {
+			return nil, fmt.Errorf("tx: %s is %v; it must be positive, or 0 for %v", b.name, b.value, b.d)
+		}
+		if *b.set = b.value; b.value == 0 {
+			*b.set = b.d
+		}
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	return &Runner{core: c, opts: o.Options}, nil
+}
+
+func (o Options) validate() error {
+	if o.Isolation < ReadCommitted || o.Isolation > Serializable {
+		return fmt.Errorf("tx: Isolation is %d; use ReadCommitted, RepeatableRead or Serializable", o.Isolation)
+	}
+	if o.StatementTimeout < 0 || o.LockTimeout < 0 || o.IdleTimeout < 0 {
+		return fmt.Errorf("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
+	}
+	return nil
+}
+
+// With returns a runner with other options that joins the same transactions. Options that are not valid are reported by the call
+// that uses them.
+func (r *Runner) With(o Options) *Runner { return &Runner{core: r.core, opts: o} }
+
+// ctxKey finds the active transaction of one runner in a context.
+type ctxKey struct{ *core }
+
+// active returns the transaction that ctx carries, nil if none.
+func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
+	if err := r.opts.validate(); err != nil {
+		return nil, err
+	}
+	t, _ := ctx.Value(ctxKey{r.core}).(*Tx)
+	if t == nil {
+		return nil, nil
+	}
+	if _, err := Unwrap(t); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	return t, nil
+}
+
+// InWrite runs fn in a read-write transaction: the active one if ctx carries one, else a new one. If a joined fn fails, the whole
+// transaction fails, even where the error is swallowed. Inside InReadOnly it is refused with [ErrReadOnly].
+func (r *Runner) InWrite(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
+	t, err := r.active(ctx, "tx.InWrite")
+	switch {
+	case err != nil:
+		return err
+	case t == nil:
+		return r.run(ctx, false, fn)
+	case t.ReadOnly():
+		return fault.New(fault.TXReadOnly, "tx.InWrite", nil)
+	case t.isolation < r.opts.Isolation:
+		return errWeaker("tx.InWrite")
+	}
+	return t.join(func() error { return fn(ctx, t) })
+}
+
+// InRootWrite is InWrite for what must not be a part of anything else: with a transaction active it is refused with [ErrNestedRoot],
+// before fn runs and before the database is touched.
+func (r *Runner) InRootWrite(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
+	t, err := r.active(ctx, "tx.InRootWrite")
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		return fault.New(fault.TXNestedRoot, "tx.InRootWrite", nil)
+	}
+	return r.run(ctx, false, fn)
+}
+
+// InReadOnly runs fn in a READ ONLY transaction, or, inside an active one, behind a savepoint in which writes are refused. A write
+// in it fails with [ErrReadOnly].
+func (r *Runner) InReadOnly(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
+	t, err := r.active(ctx, "tx.InReadOnly")
+	switch {
+	case err != nil:
+		return err
+	case t == nil:
+		return r.run(ctx, true, fn)
+	case t.isolation < r.opts.Isolation:
+		return errWeaker("tx.InReadOnly")
+	case t.ReadOnly():
+		return t.join(func() error { return fn(ctx, t) })
+	}
+	return t.join(func() error {
+		return t.scope(ctx, true, func(ctx context.Context) error { return fn(ctx, t) })
+	})
+}
+
+// InNew runs fn in a transaction of its own, on a second connection, which commits or rolls back whatever becomes of the active one.
+// A wait for a row that the active one has locked ends after the lock timeout: the server sees no deadlock there.
+func (r *Runner) InNew(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
+	if _, err := r.active(ctx, "tx.InNew"); err != nil {
+		return err
+	}
+	return r.run(ctx, false, fn)
+}
+
+func errWeaker(op string) error {
+	return fmt.Errorf("%s: the active transaction is less isolated than this call asks for; ask for it where the transaction begins", op)
+}
+
+// run begins a transaction, runs fn in it and ends it.
+func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Context, t *Tx) error) error {
+	conn, err := r.driver.Begin(ctx, BeginOptions{Options: r.opts, ReadOnly: readOnly})
+	if err != nil {
+		return err
+	}
+	t := &Tx{conn: conn, isolation: r.opts.Isolation, readOnly: readOnly}
+	returned := false
+	defer func() {
+		if !returned { // a panic, or runtime.Goexit: both go on by themselves
+			t.end()
+			r.abort(ctx, conn)
+		}
+	}()
+	err = fn(context.WithValue(ctx, ctxKey{r.core}, t), t)
+	returned = true
+	hooks := t.end()
+	if err == nil {
+		err = t.verdict()
+	}
+	if err != nil {
+		r.abort(ctx, conn)
+		return err
+	}
+	if err = r.finish(ctx, conn); err != nil {
+		return err
+	}
+	r.runHooks(ctx, hooks)
+	return nil
+}
+
+// finish commits. A caller that is gone does not stop it: fn was done, and half a COMMIT is an unknown one.
+func (r *Runner) finish(ctx context.Context, conn Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.commit)
+	defer cancel()
+	return conn.Commit(ctx)
+}
+
+// abort rolls back. Its own failure is logged: the error that led here is the one to return.
+func (r *Runner) abort(ctx context.Context, conn Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.rollback)
+	defer cancel()
+	if err := conn.Rollback(ctx); err != nil {
+		r.log.WarnContext(ctx, "rollback failed, connection dropped", "error", err)
+	}
+}
+
+// runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.
+func (r *Runner) runHooks(ctx context.Context, hooks []Hook) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), ctxKey{r.core}, (*Tx)(nil))
+	for i, h := range hooks {
+		if err := r.runHook(ctx, h); err != nil {
+			r.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)
+		}
+	}
+}
+
+func (r *Runner) runHook(ctx context.Context, h Hook) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.hooks)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return h(ctx)
+}
+
+// Value is one of the runner's verbs with a result: tx.Value(ctx, runner.InWrite, fn). The result is returned only if the verb
+// succeeded, so where it began the transaction, only once COMMIT is known to have succeeded.
+func Value[T any](ctx context.Context, in func(context.Context, func(context.Context, *Tx) error) error,
+	fn func(ctx context.Context, t *Tx) (T, error),
+) (T, error) {
+	var v T
+	err := in(ctx, func(ctx context.Context, t *Tx) (err error) {
+		v, err = fn(ctx, t)
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
