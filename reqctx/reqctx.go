@@ -35,7 +35,9 @@ func Actor(ctx context.Context) string {
 }
 
 // WithTenant returns a context whose work belongs to tenant.
-func WithTenant(ctx context.Context, tenant string) context.Context { return with(ctx, tenantKey, tenant) }
+func WithTenant(ctx context.Context, tenant string) context.Context {
+	return with(ctx, tenantKey, tenant)
+}
 
 // Tenant returns the tenant, "" where there is none.
 func Tenant(ctx context.Context) string { return from(ctx, tenantKey) }
@@ -49,7 +51,9 @@ func WithPrincipal(ctx context.Context, principal string) context.Context {
 func Principal(ctx context.Context) string { return from(ctx, principalKey) }
 
 // WithRequestID returns a context that belongs to the request with this id.
-func WithRequestID(ctx context.Context, id string) context.Context { return with(ctx, requestIDKey, id) }
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return with(ctx, requestIDKey, id)
+}
 
 // RequestID returns the request's id, "" outside a request.
 func RequestID(ctx context.Context) string { return from(ctx, requestIDKey) }

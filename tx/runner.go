@@ -97,6 +97,12 @@ func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
 	return t, nil
 }
 
+// Active reports whether ctx carries a transaction of this runner, ended or not: what must stand apart from any asks first.
+func (r *Runner) Active(ctx context.Context) bool {
+	t, _ := ctx.Value(ctxKey{r.core}).(*Tx)
+	return t != nil
+}
+
 // InWrite runs fn in a read-write transaction: the active one if ctx carries one, else a new one. If a joined fn fails, the whole
 // transaction fails, even where the error is swallowed. Inside InReadOnly it is refused with [ErrReadOnly].
 func (r *Runner) InWrite(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {

@@ -102,8 +102,10 @@ func TestVerbsWithATransactionActive(t *testing.T) {
 
 func TestRefusedRootNeverRunsFn(t *testing.T) {
 	r, d := newRunner(t)
+	require.False(t, r.Active(t.Context()))
 	require.NoError(t, r.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
 		before := len(d.calls)
+		require.True(t, r.Active(ctx))
 		err := r.InRootWrite(ctx, func(context.Context, *tx.Tx) error {
 			t.Error("fn ran")
 			return nil

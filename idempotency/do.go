@@ -1,0 +1,97 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// Outcome is the answer of an operation.
+type Outcome[T any] struct {
+	Value    T
+	Replayed bool // from the store: the operation did not run this time
+	Rejected bool // the operation returned [ErrRejected], now or the first time: the value stands for a refusal, and nothing took effect
+}
+
+// Do runs fn once for key, in a transaction, and returns its value; a repeat gets the value that was stored. fn must do nothing
+// outside the transaction that a second run could double.
+//
+// A value is stored as what its MarshalBinary returns, if *T has one (and UnmarshalBinary), else as JSON. Where fn fails nothing is
+// stored and the next call runs fn again; see [ErrRejected] for an answer that is a refusal. Do begins the transaction itself: with
+// one active it returns [tx.ErrNestedRoot].
+//
+// Codes: IDEMPOTENCY_KEY_REQUIRED and IDEMPOTENCY_KEY_INVALID (nothing was looked up), IDEMPOTENCY_KEY_REUSED (fp differs from the
+// first one's), IDEMPOTENCY_IN_PROGRESS with a time to wait, IDEMPOTENCY_ABANDONED, those of the transaction and of fn. After
+// DB_COMMIT_UNKNOWN the same key may be sent again: it is answered, or run if nothing was committed.
+func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, t *tx.Tx) (T, error)) (Outcome[T], error) {
+	if g.runner.Active(ctx) {
+		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", nil)
+	}
+	claim, rec, err := g.claim(ctx, key, fp)
+	if err != nil {
+		return Outcome[T]{}, err
+	}
+	if rec != nil {
+		v, err := decode[T](rec.Payload)
+		return Outcome[T]{v, true, rec.State == Failed}, err
+	}
+
+	settled := false
+	defer func() {
+		if !settled { // fn panicked, or ended its goroutine
+			g.release(ctx, claim)
+		}
+	}()
+	out, err := run(ctx, g, claim, fn)
+	settled = true
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.Is(err, fault.DBCommitUnknown):
+		// The claim stays: releasing it could let a repeat run beside a transaction that is still committing.
+		return Outcome[T]{}, &fault.Error{Code: fault.DBCommitUnknown, Op: "idempotency.Do", Err: err, After: retryAfter}
+	case errors.Is(err, ErrRejected):
+		return reject(ctx, g, claim, out)
+	case errors.Is(err, ErrStale):
+		return Outcome[T]{}, &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", Err: err, After: retryAfter}
+	}
+	g.release(ctx, claim)
+	return Outcome[T]{}, err
+}
+
+// run executes fn between Start and Complete. The outcome is meaningful where the error is nil or ErrRejected.
+func run[T any](ctx context.Context, g *Guard, claim Claim, fn func(ctx context.Context, t *tx.Tx) (T, error)) (out Outcome[T], err error) {
+	err = g.runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := g.driver.Start(ctx, t, claim); err != nil {
+			return err
+		}
+		v, err := fn(ctx, t)
+		out.Value = v
+		if err != nil {
+			return err
+		}
+		payload, err := encode(&v, g.opts.InlineLimit)
+		if err != nil {
+			return err
+		}
+		return g.driver.Complete(ctx, t, claim, payload)
+	})
+	return out, err
+}
+
+// reject stores a refusal, now that the transaction is rolled back. A refusal that could not be stored is not given either: a repeat
+// might be told something else.
+func reject[T any](ctx context.Context, g *Guard, claim Claim, out Outcome[T]) (Outcome[T], error) {
+	payload, err := encode(&out.Value, g.opts.InlineLimit)
+	if err != nil {
+		g.release(ctx, claim)
+		return Outcome[T]{}, err
+	}
+	if err := g.settle(ctx, func(ctx context.Context) error { return g.driver.Fail(ctx, claim, payload) }); err != nil {
+		return Outcome[T]{}, err
+	}
+	out.Rejected = true
+	return out, nil
+}

@@ -1,0 +1,42 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// Outcomes of a claim, as the metric's label.
+const (
+	outcomeClaimed    = "claimed"
+	outcomeTakenOver  = "taken_over"
+	outcomeReplayed   = "replayed"
+	outcomeInProgress = "in_progress"
+	outcomeReused     = "reused"
+	outcomeAbandoned  = "abandoned"
+	outcomeError      = "error"
+)
+
+type metrics struct {
+	claim, replay metric.Int64Counter
+}
+
+func newMetrics(p metric.MeterProvider) (metrics, error) {
+	if p == nil {
+		p = noop.NewMeterProvider()
+	}
+	meter := p.Meter("caskeleton.dev/idempotency")
+	claim, err1 := meter.Int64Counter("idempotency.claim", metric.WithDescription("Claims of idempotency keys, by outcome."))
+	replay, err2 := meter.Int64Counter("idempotency.replay", metric.WithDescription("Answers given from the store."))
+	return metrics{claim, replay}, errors.Join(err1, err2)
+}
+
+func (m metrics) claimed(ctx context.Context, outcome string) {
+	m.claim.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+	if outcome == outcomeReplayed {
+		m.replay.Add(ctx, 1)
+	}
+}
