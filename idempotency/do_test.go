@@ -26,7 +26,7 @@ func newGuard(t testing.TB, s *store, o *idempotency.Options) (*idempotency.Guar
 	t.Helper()
 	runner, err := tx.NewRunner(s, nil)
 	require.NoError(t, err)
-	keys, err := idempotency.NewKeyring(1, secret)
+	keys, err := idempotency.NewKeyring("1", secret)
 	require.NoError(t, err)
 	g, err := idempotency.New(s, runner, keys, o)
 	require.NoError(t, err)
@@ -305,7 +305,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	s := newStore()
 	runner, err := tx.NewRunner(s, nil)
 	require.NoError(t, err)
-	keys, err := idempotency.NewKeyring(1, secret)
+	keys, err := idempotency.NewKeyring("1", secret)
 	require.NoError(t, err)
 
 	_, err = idempotency.New(s, runner, idempotency.Keyring{}, nil)
@@ -321,8 +321,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		_, err = idempotency.New(s, runner, keys, &o)
 		require.ErrorContains(t, err, field)
 	}
-	_, err = idempotency.NewKeyring(0, secret)
-	require.ErrorContains(t, err, "version is 0")
-	_, err = idempotency.NewKeyring(1, secret[:31])
+	_, err = idempotency.NewKeyring("", secret)
+	require.ErrorContains(t, err, "version is empty")
+	_, err = idempotency.NewKeyring("1", secret[:31])
 	require.ErrorContains(t, err, "31 bytes")
 }

@@ -31,7 +31,7 @@ type Claim struct {
 // Request is what a claim is made with.
 type Request struct {
 	Scope       Scope
-	KeyVersion  int
+	KeyVersion  string
 	Tenant      string
 	Route       string // method and route, for operators
 	Fingerprint Fingerprint

@@ -4,10 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"strconv"
 
 	"caskeleton.dev/fault"
 )
@@ -51,21 +51,21 @@ type Scope [sha256.Size]byte
 // Keyring turns keys into scopes with an HMAC secret, so that whoever reads the table cannot test guesses of what clients sent. The
 // zero Keyring is not valid.
 type Keyring struct {
-	version int
+	version string
 	secret  []byte
 }
 
 // minSecret is the size of SHA-256's output: RFC 2104 section 3 discourages shorter HMAC keys.
 const minSecret = sha256.Size
 
-// NewKeyring returns a keyring of one secret of at least 32 bytes. version, from 1 up, is stored with each record. The same version
+// NewKeyring returns a keyring of one secret of at least 32 bytes. version, such as "1", is stored with each record. The same version
 // must always mean the same secret, in every instance: under another secret a repeat is not recognised.
-func NewKeyring(version int, secret []byte) (Keyring, error) {
-	if version < 1 {
-		return Keyring{}, fmt.Errorf("idempotency: key version is %d; versions count from 1", version)
+func NewKeyring(version string, secret []byte) (Keyring, error) {
+	if version == "" {
+		return Keyring{}, errors.New("idempotency: the key version is empty; name it, for instance 1")
 	}
 	if len(secret) < minSecret {
-		return Keyring{}, fmt.Errorf("idempotency: the secret of key version %d has %d bytes; at least %d random bytes are needed", version, len(secret), minSecret)
+		return Keyring{}, fmt.Errorf("idempotency: the secret of key version %s has %d bytes; at least %d random bytes are needed", version, len(secret), minSecret)
 	}
 	return Keyring{version, append([]byte(nil), secret...)}, nil
 }
@@ -73,7 +73,7 @@ func NewKeyring(version int, secret []byte) (Keyring, error) {
 // scope is HMAC-SHA-256 over the parts, each behind its length, so that no two lists of parts read the same.
 func (r Keyring) scope(k Key) Scope {
 	h := hmac.New(sha256.New, r.secret)
-	for _, part := range []string{strconv.Itoa(r.version), k.Tenant, k.Principal, k.Method, k.Route, k.Client} {
+	for _, part := range []string{r.version, k.Tenant, k.Principal, k.Method, k.Route, k.Client} {
 		writePart(h, part)
 	}
 	return Scope(h.Sum(nil))
