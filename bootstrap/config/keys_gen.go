@@ -1,0 +1,24 @@
+// Code generated from registry/env-keys.yaml by make generate. DO NOT EDIT.
+
+package config
+
+// keys is every setting, in the order of docs/reference/configuration.md; nothing changes it.
+var keys = []Key{
+	{Env: "APP_PROFILE", Path: "profile", Type: "enum", Default: "dev", Values: []string{"dev", "prod"}, Doc: "Where the service runs. dev suits a laptop and is the default so that `make run` needs no settings; set prod wherever others depend on the service: it refuses to start without a database and secrets of its own."},
+	{Env: "APP_HTTP_ADDR", Path: "http.addr", Type: "string", Default: "127.0.0.1:8080", Doc: "Address and port to listen on; port 0 takes a free one, which is printed."},
+	{Env: "APP_DATA_DIR", Path: "data_dir", Type: "string", Default: "./.data", Doc: "Directory of the embedded PostgreSQL, used only where DATABASE_URL is not set."},
+	{Env: "DATABASE_URL", Path: "db.url", Type: "string", Secret: true, Doc: "PostgreSQL for the service's own role, as a URL or a keyword string. Without it an embedded server is started."},
+	{Env: "APP_MIGRATION_DSN", Path: "db.migration_dsn", Type: "string", Secret: true, Doc: "PostgreSQL for the role that owns the schema, connected directly and not through a pooler. Without it migrations use DATABASE_URL."},
+	{Env: "APP_DB_MAX_CONNS", Path: "db.max_conns", Type: "int", Default: "10", Doc: "Connections that the pool opens at most."},
+	{Env: "APP_DB_MAX_LIFETIME", Path: "db.max_lifetime", Type: "duration", Default: "30m", Doc: "Age at which a connection is replaced, at least 30s."},
+	{Env: "APP_DB_IDLE_TIME", Path: "db.idle_time", Type: "duration", Default: "5m", Doc: "Time without use after which a connection is closed, at least 1s shorter than the lifetime."},
+	{Env: "APP_DB_ACQUIRE_TIMEOUT", Path: "db.acquire_timeout", Type: "duration", Default: "5s", Doc: "How long a caller waits for a connection of the pool before it gets DB_POOL_EXHAUSTED; no longer than a statement may run, and shorter than a transaction may sit idle."},
+	{Env: "APP_DB_STATEMENT_TIMEOUT", Path: "db.statement_timeout", Type: "duration", Default: "10s", Doc: "How long one statement may run (statement_timeout); never unlimited."},
+	{Env: "APP_DB_LOCK_TIMEOUT", Path: "db.lock_timeout", Type: "duration", Default: "3s", Doc: "How long a statement waits for a row or table lock (lock_timeout), less than it may run; never unlimited."},
+	{Env: "APP_DB_IDLE_TX_TIMEOUT", Path: "db.idle_tx_timeout", Type: "duration", Default: "10s", Doc: "How long a transaction may sit idle before the server ends it (idle_in_transaction_session_timeout); never unlimited."},
+	{Env: "APP_DB_EXEC_MODE", Path: "db.exec_mode", Type: "enum", Default: "cache_statement", Values: []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}, Doc: "How pgx runs statements. Behind a transaction pooler take cache_describe, exec or simple_protocol."},
+	{Env: "APP_IDEMPOTENCY_LEASE", Path: "idempotency.lease", Type: "duration", Default: "30s", Doc: "How long a claim of an idempotency key is held before another caller may take it over."},
+	{Env: "APP_IDEMPOTENCY_EXPIRY", Path: "idempotency.expiry", Type: "duration", Default: "24h", Doc: "How long the answer to a finished operation is kept for repeats."},
+	{Env: "APP_IDEMPOTENCY_INLINE_LIMIT", Path: "idempotency.inline_limit", Type: "bytes", Default: "8KiB", Doc: "Size up to which an answer is stored beside its record."},
+	{Env: "APP_IDEMPOTENCY_KEY_<version>", Path: "idempotency.keys.<version>", Type: "string", Secret: true, Pattern: true, Doc: "HMAC secret of this version, 32 bytes or more, that turns client keys into digests. The highest version signs."},
+}
