@@ -1,0 +1,3 @@
+module bad.example
+
+go 1.26

@@ -1,0 +1,3 @@
+module good.example
+
+go 1.26
