@@ -57,7 +57,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is e's code.
 func (e *Error) Is(target error) bool {
-	c, ok := target.(Code) //nolint:errorlint // target is the value asked for, not a chain
+	c, ok := target.(Code)
 	return ok && c.get() == e.Code.get()
 }
 

@@ -87,6 +87,6 @@ func TestNewCodeRefusesABrokenSpec(t *testing.T) {
 	} {
 		s := good
 		spoil(&s)
-		require.Panics(t, func() { fault.NewCode(s) }, name)
+		require.Panics(t, func() { _ = fault.NewCode(s) }, name)
 	}
 }

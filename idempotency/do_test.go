@@ -22,14 +22,14 @@ var (
 	errBoom = errors.New("boom")
 )
 
-func newGuard(t testing.TB, s *store, o *idempotency.Options) (*idempotency.Guard, *tx.Runner) {
-	t.Helper()
+func newGuard(tb testing.TB, s *store, o *idempotency.Options) (*idempotency.Guard, *tx.Runner) {
+	tb.Helper()
 	runner, err := tx.NewRunner(s, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	keys, err := idempotency.NewKeyring("1", secret)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	g, err := idempotency.New(s, runner, keys, o)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return g, runner
 }
 
@@ -90,9 +90,9 @@ func TestTheScopeIsTheWholeKey(t *testing.T) {
 func TestADuplicateOfARunningOneIsTurnedAway(t *testing.T) {
 	s, runs := newStore(), 0
 	g, _ := newGuard(t, s, nil)
-	_, err := idempotency.Do(t.Context(), g, key, fp, func(ctx context.Context, _ *tx.Tx) (string, error) {
+	_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) {
 		for _, s.expired = range []bool{false, true} { // the holder is alive, whatever its lease says
-			_, err := idempotency.Do(context.Background(), g, key, fp, answer(&runs, "second"))
+			_, err := idempotency.Do(t.Context(), g, key, fp, answer(&runs, "second"))
 			require.ErrorIs(t, err, fault.IdempotencyInProgress)
 			after, ok := fault.RetryAfter(err)
 			require.True(t, ok)

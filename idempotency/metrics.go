@@ -29,8 +29,8 @@ func newMetrics(p metric.MeterProvider) (metrics, error) {
 		p = noop.NewMeterProvider()
 	}
 	meter := p.Meter("caskeleton.dev/idempotency")
-	claim, err1 := meter.Int64Counter("idempotency.claim", metric.WithDescription("Claims of idempotency keys, by outcome."))
-	replay, err2 := meter.Int64Counter("idempotency.replay", metric.WithDescription("Answers given from the store."))
+	claim, err1 := meter.Int64Counter("idempotency.claim", metric.WithUnit("{claim}"), metric.WithDescription("Claims of idempotency keys, by outcome."))
+	replay, err2 := meter.Int64Counter("idempotency.replay", metric.WithUnit("{replay}"), metric.WithDescription("Answers given from the store."))
 	return metrics{claim, replay}, errors.Join(err1, err2)
 }
 

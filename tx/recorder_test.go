@@ -52,7 +52,9 @@ func (c recorded) Savepoint(ctx context.Context, name string, readOnly bool) err
 	}
 	return c.did(ctx, "savepoint "+name)
 }
+
 func (c recorded) Release(ctx context.Context, name string) error { return c.did(ctx, "release "+name) }
+
 func (c recorded) RollbackTo(ctx context.Context, name string) error {
 	return c.did(ctx, "rollback to "+name)
 }
