@@ -18,6 +18,7 @@ var layers = map[string]string{
 	"reqctx":            "kernel",
 	"tx":                "tx",
 	"idempotency":       "port",
+	"adapter/httpapi":   "adapter",
 	"bootstrap":         "root",
 	"registry":          "tool",
 	"internal/archtest": "tool",
