@@ -1,0 +1,111 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// Config is what [Load] made of its sources: complete, checked, and not changed afterwards. It is safe for concurrent use, and to
+// print: its secrets hide themselves.
+type Config struct {
+	Profile     Profile
+	HTTP        HTTP
+	DataDir     string // where the embedded PostgreSQL keeps its data
+	DB          DB
+	Idempotency Idempotency
+
+	settings []Setting
+}
+
+// Profile says how strict a start is.
+type Profile string
+
+// The two profiles.
+const (
+	Dev  Profile = "dev"  // what is missing is embedded
+	Prod Profile = "prod" // database and secrets must be given
+)
+
+// HTTP is how the service is reached.
+type HTTP struct {
+	Addr string // host:port; port 0 takes a free one
+}
+
+// DB is how PostgreSQL is used. No timeout is zero.
+type DB struct {
+	URL              Secret // runtime role; not set: the dev profile starts an embedded server
+	MigrationDSN     Secret // owner of the schema; not set: URL serves for both
+	MaxConns         int32
+	MaxLifetime      time.Duration
+	IdleTime         time.Duration
+	AcquireTimeout   time.Duration
+	StatementTimeout time.Duration
+	LockTimeout      time.Duration
+	IdleTxTimeout    time.Duration
+	ExecMode         string // cache_statement, cache_describe, exec or simple_protocol
+}
+
+// Migration returns the DSN to migrate with: MigrationDSN, else URL.
+func (d DB) Migration() Secret {
+	if d.MigrationDSN.IsSet() {
+		return d.MigrationDSN
+	}
+	return d.URL
+}
+
+// Idempotency is how requests are recognised and answers kept.
+type Idempotency struct {
+	Lease       time.Duration
+	Expiry      time.Duration
+	InlineLimit int64             // bytes
+	Keys        map[string]Secret // HMAC secrets by version, each at least 32 bytes; the bytes of the text are the secret
+}
+
+// Current returns the version that signs, which is the highest: v10 is above v9. It is empty where there are no keys.
+func (i Idempotency) Current() string {
+	var current string
+	for v := range i.Keys {
+		if current == "" || compareVersions(v, current) > 0 {
+			current = v
+		}
+	}
+	return current
+}
+
+// bind moves the values into their fields. A key that is not set, or is broken, leaves its field zero.
+func (l *loader) bind() *Config {
+	c := &Config{
+		Profile: Profile(value[string](l, "profile")),
+		HTTP:    HTTP{Addr: value[string](l, "http.addr")},
+		DataDir: value[string](l, "data_dir"),
+		DB: DB{
+			URL:              value[Secret](l, "db.url"),
+			MigrationDSN:     value[Secret](l, "db.migration_dsn"),
+			MaxConns:         int32(min(max(value[int64](l, "db.max_conns"), 0), math.MaxInt32)), // a rule refuses what this clamps
+			MaxLifetime:      value[time.Duration](l, "db.max_lifetime"),
+			IdleTime:         value[time.Duration](l, "db.idle_time"),
+			AcquireTimeout:   value[time.Duration](l, "db.acquire_timeout"),
+			StatementTimeout: value[time.Duration](l, "db.statement_timeout"),
+			LockTimeout:      value[time.Duration](l, "db.lock_timeout"),
+			IdleTxTimeout:    value[time.Duration](l, "db.idle_tx_timeout"),
+			ExecMode:         value[string](l, "db.exec_mode"),
+		},
+		Idempotency: Idempotency{
+			Lease:       value[time.Duration](l, "idempotency.lease"),
+			Expiry:      value[time.Duration](l, "idempotency.expiry"),
+			InlineLimit: int64(value[byteSize](l, "idempotency.inline_limit")),
+			Keys:        map[string]Secret{},
+		},
+	}
+	for version, k := range l.filled("idempotency.keys.<version>") {
+		if s := value[Secret](l, k.Path); s.IsSet() {
+			c.Idempotency.Keys[version] = s
+		}
+	}
+	return c
+}
+
+func value[T any](l *loader, path string) T {
+	v, _ := l.values[path].(T)
+	return v
+}
