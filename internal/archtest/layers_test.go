@@ -20,6 +20,7 @@ var layers = map[string]string{
 	"idempotency":       "port",
 	"adapter/httpapi":   "adapter",
 	"bootstrap":         "root",
+	"cmd":               "cmd",
 	"registry":          "tool",
 	"internal/archtest": "tool",
 	"internal/testsum":  "tool",
