@@ -19,6 +19,7 @@ var layers = map[string]string{
 	"tx":                "tx",
 	"idempotency":       "port",
 	"adapter/httpapi":   "adapter",
+	"adapter/postgres":  "adapter",
 	"bootstrap":         "root",
 	"cmd":               "cmd",
 	"registry":          "tool",

@@ -1,0 +1,23 @@
+package migrations
+
+import "errors"
+
+// What [Migrator.Up] and [Migrator.Verify] refuse. The error returned names the stream, the file or versions, and the way out; match with errors.Is.
+var (
+	// ErrBehind means that the binary has files which the database has not seen.
+	ErrBehind = errors.New("the database is behind this binary")
+	// ErrAhead means that the database has versions above the binary's, under [AheadRefuse].
+	ErrAhead = errors.New("the database is ahead of this binary")
+	// ErrChanged means that a file is not what it was when it was applied.
+	ErrChanged = errors.New("an applied file was changed")
+	// ErrLate means that a file was added below a version already applied. It is never applied out of order.
+	ErrLate = errors.New("a file was added below an applied version")
+	// ErrMissing means that a version was applied, is below the binary's latest, and has no file in the binary.
+	ErrMissing = errors.New("an applied file is missing from this binary")
+	// ErrHistoryLost means that checksums tell of applied versions which the stream's history does not hold.
+	ErrHistoryLost = errors.New("the history of the stream was lost")
+	// ErrLocked means that another session held the stream's migration lock for longer than Options.LockTimeout.
+	ErrLocked = errors.New("another session holds the migration lock")
+)
+
+var errSessionLost = errors.New("the migration session was lost")

@@ -1,0 +1,138 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3/database"
+)
+
+// history is what the database knows of one stream.
+type history struct {
+	applied map[int64]bool
+	marks   map[int64]mark
+}
+
+type mark struct {
+	file, checksum string
+	appliedAt      time.Time
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// readHistory runs plain SELECTs. Whether a table exists is asked of the catalog, which any role may read.
+func readHistory(ctx context.Context, q querier, s Stream) (history, error) {
+	h := history{applied: map[int64]bool{}, marks: map[int64]mark{}}
+	err := each(ctx, q, s.tableName(), `select version_id, '', '', pg_catalog.now() from `+s.table()+` where version_id > 0 and is_applied`, nil,
+		func(v int64, _ mark) { h.applied[v] = true })
+	if err != nil {
+		return h, err
+	}
+	err = each(ctx, q, "migration_checksum", `select version, file, checksum, applied_at from caskeleton.migration_checksum where stream = $1`, []any{s.Name},
+		func(v int64, m mark) { h.marks[v] = m })
+	return h, err
+}
+
+func each(ctx context.Context, q querier, table, query string, args []any, visit func(int64, mark)) error {
+	exists, err := tableExists(ctx, q, table)
+	if err != nil || !exists {
+		return err
+	}
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return readError(table, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var version int64
+		var m mark
+		if err := rows.Scan(&version, &m.file, &m.checksum, &m.appliedAt); err != nil {
+			return readError(table, err)
+		}
+		visit(version, m)
+	}
+	return readError(table, rows.Err())
+}
+
+func readError(table string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
+		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table: %w", kitSchema, table, err)
+	}
+	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, err)
+}
+
+func tableExists(ctx context.Context, q querier, table string) (bool, error) {
+	var ok bool
+	err := q.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = $1 and c.relname = $2)`, kitSchema, table).Scan(&ok)
+	if err != nil {
+		return false, fmt.Errorf("migrations: look for %s.%s: %w", kitSchema, table, err)
+	}
+	return ok, nil
+}
+
+// store is goose's own for PostgreSQL, except that a mark is written with its checksum.
+type store struct {
+	database.Store
+	source source
+}
+
+func newStore(s source) (*store, error) {
+	inner, err := database.NewStore(database.DialectPostgres, s.table())
+	if err != nil {
+		return nil, fmt.Errorf("migrations: stream %s: %w", s.Name, err)
+	}
+	return &store{Store: inner, source: s}, nil
+}
+
+// Insert marks a file as applied. It is one statement, so that also outside a transaction the history and the checksum cannot part.
+func (s *store) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
+	for _, f := range s.source.files {
+		if f.version == req.Version {
+			_, err := db.ExecContext(ctx, `with mark as (insert into `+s.Tablename()+` (version_id, is_applied) values ($2, true))
+				insert into caskeleton.migration_checksum (stream, version, file, checksum) values ($1, $2, $3, $4)`,
+				s.source.Name, f.version, f.name, f.checksum)
+			return err
+		}
+	}
+	return s.Store.Insert(ctx, db, req)
+}
+
+// ensure leaves a history with its baseline, version 0. Goose would create it too, but takes a first creation that failed for done,
+// and refuses a table that exists and is empty.
+func (s *store) ensure(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	exists, err := tableExists(ctx, tx, s.source.tableName())
+	if err != nil {
+		return err
+	}
+	if !exists {
+		if err := s.CreateVersionTable(ctx, tx); err != nil {
+			return err
+		}
+	}
+	marks, err := s.ListMigrations(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if len(marks) == 0 {
+		if err := s.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,82 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"caskeleton.dev/fault"
+)
+
+// open returns a database/sql handle over one connection that is never replaced. Goose wants a *sql.DB; were that to reconnect, it
+// would go on without the lock, which ends with the session that took it.
+func (m *Migrator) open(ctx context.Context) (*sql.DB, error) {
+	cfg := m.conn.Copy()
+	// Prepared statements do not survive the DDL around them.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	maps.Copy(cfg.RuntimeParams, map[string]string{
+		"application_name": "caskeleton-migrations",
+		"search_path":      "", // files name their schemas
+		"timezone":         "UTC",
+		// The length of a migration is the operator's to judge; what it may block is bounded by lock_timeout.
+		"statement_timeout":                   "0",
+		"idle_in_transaction_session_timeout": "0",
+		"lock_timeout":                        milliseconds(m.opts.TableLockTimeout),
+		// Without this a killed migrator's statement runs on, and its lock with it.
+		"client_connection_check_interval": "2s",
+	})
+	db := sql.OpenDB(&once{Connector: stdlib.GetConnector(*cfg)})
+	db.SetMaxOpenConns(1)
+	db.SetMaxIdleConns(1)
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(connectError(err), db.Close())
+	}
+	return db, nil
+}
+
+type once struct {
+	driver.Connector
+	used atomic.Bool
+}
+
+func (o *once) Connect(ctx context.Context) (driver.Conn, error) {
+	if o.used.Swap(true) {
+		return nil, errSessionLost
+	}
+	return o.Connector.Connect(ctx)
+}
+
+// connectError keeps the reason and drops the address, database and user that pgx puts around it.
+func connectError(err error) error {
+	const op = "migrations.connect"
+	if ctxErr := errors.Join(is(err, context.Canceled), is(err, context.DeadlineExceeded)); ctxErr != nil {
+		return fmt.Errorf("%s: %w", op, ctxErr)
+	}
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if strings.HasPrefix(pgErr.Code, "28") || pgErr.Code == "3D000" || pgErr.Code == "42501" {
+			return fault.New(fault.DBAccessDenied, op, errors.New("the server refused the role or the database (SQLSTATE "+pgErr.Code+")"))
+		}
+		return fault.New(fault.DBUnavailable, op, errors.New("the server refused the connection (SQLSTATE "+pgErr.Code+")"))
+	}
+	if opErr, ok := errors.AsType[*net.OpError](err); ok {
+		return fault.New(fault.DBUnavailable, op, opErr.Err)
+	}
+	return fault.New(fault.DBUnavailable, op, errors.New("no connection could be made"))
+}
+
+func is(err, target error) error {
+	if errors.Is(err, target) {
+		return target
+	}
+	return nil
+}

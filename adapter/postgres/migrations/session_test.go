@@ -1,0 +1,67 @@
+package migrations
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/fault"
+)
+
+func TestFilesRunWithAnEmptySearchPath(t *testing.T) {
+	t.Parallel()
+	dsn := emptyDSN(t)
+	execSQL(t, dsn, `do $$ begin execute format('alter database %I set search_path = public', current_database());
+		execute format('alter database %I set statement_timeout = 12345', current_database()); end $$`)
+	_, err := migrator(t, dsn, nil, orders("1_order", "create table order_line (id int);\n")).Up(t.Context())
+	require.ErrorContains(t, err, "no schema has been selected")
+
+	s := orders("1_order", "create table orders.seen as select current_setting('search_path') as path, current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock;\n")
+	up(t, dsn, s)
+	require.Equal(t, `, 0, 5s`, query[string](t, dsn, `select path || ', ' || statement || ', ' || lock from orders.seen`))
+}
+
+func TestEveryExecModeInTheDSN(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		u, err := url.Parse(emptyDSN(t))
+		require.NoError(t, err)
+		u.RawQuery += "&default_query_exec_mode=" + mode
+		require.Len(t, up(t, u.String(), Idempotency()), 2, mode)
+	}
+}
+
+func TestNothingOfTheDSNIsInAnError(t *testing.T) {
+	t.Parallel()
+	_, err := New("postgres://me:hunter2@db.internal:port/x", nil, nil)
+	require.ErrorContains(t, err, "the DSN cannot be read")
+	for _, dsn := range []string{
+		"postgres://someone:hunter2@127.0.0.1:1/secretdb?sslmode=disable",
+		"postgres://someone:hunter2@no-such-host.invalid:1/secretdb",
+	} {
+		m := migrator(t, dsn, nil)
+		_, err = m.Up(t.Context())
+		require.ErrorIs(t, err, fault.DBUnavailable)
+		for _, part := range []string{"someone", "hunter2", "127.0.0.1", "no-such-host", "secretdb"} {
+			require.NotContains(t, err.Error(), part)
+		}
+		require.ErrorIs(t, m.Verify(t.Context()), fault.DBUnavailable)
+	}
+	_, err = migrator(t, withDatabase(t, emptyDSN(t), "no_such_database"), nil).Up(t.Context())
+	require.ErrorIs(t, err, fault.DBAccessDenied)
+	require.NotContains(t, err.Error(), "no_such_database")
+}
+
+func TestASessionIsNeverReplaced(t *testing.T) {
+	t.Parallel()
+	dsn := emptyDSN(t)
+	db, err := migrator(t, dsn, nil).open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	execSQL(t, dsn, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and application_name = 'caskeleton-migrations'`)
+	_, err = db.ExecContext(t.Context(), `select 1`)
+	require.Error(t, err)
+	_, err = db.ExecContext(t.Context(), `select 1`)
+	require.ErrorIs(t, err, errSessionLost, "a new session would not have the lock")
+}
