@@ -14,12 +14,13 @@ import (
 
 // layers maps each package path prefix (the longest wins) to a layer.
 var layers = map[string]string{
-	"fault":             "kernel",
-	"reqctx":            "kernel",
-	"tx":                "tx",
-	"idempotency":       "port",
-	"adapter/httpapi":   "adapter",
-	"adapter/postgres":  "adapter",
+	"fault":            "kernel",
+	"reqctx":           "kernel",
+	"tx":               "tx",
+	"idempotency":      "port",
+	"adapter/httpapi":  "adapter",
+	"adapter/postgres": "adapter",
+	"adapter/postgres/migrations/migrationstest": "testkit",
 	"bootstrap":         "root",
 	"cmd":               "cmd",
 	"registry":          "tool",
