@@ -49,7 +49,7 @@ func TestIdempotencyRecordUpdatesAreHOT(t *testing.T) {
 	require.NoError(t, err)
 	for _, set := range []string{
 		`state = 'EXECUTING', revision = 2, updated_at = clock_timestamp()`,
-		`lease_expires_at = clock_timestamp(), owner = 'node-2', attempt = 2, operation = gen_random_uuid(), revision = 3`,
+		`lease_expires_at = clock_timestamp(), owner = 'node-2', attempt = 2, operation = gen_random_uuid()::text, revision = 3`,
 		`state = 'COMPLETED', payload = 'x', expires_at = clock_timestamp(), revision = 4`,
 	} {
 		_, err := tx.Exec(t.Context(), `update caskeleton.idempotency_record set `+set)

@@ -11,7 +11,7 @@ create table caskeleton.idempotency_record (
     state            text        not null check (state in ('CLAIMED', 'EXECUTING', 'COMPLETED', 'FAILED', 'ABANDONED')),
     owner            text        not null,
     attempt          int         not null check (attempt > 0),
-    operation        uuid        not null,
+    operation        text        not null, -- unique to the call that claimed
     revision         bigint      not null,
     lease_expires_at timestamptz not null,
     expires_at       timestamptz not null,
