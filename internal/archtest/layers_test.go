@@ -21,11 +21,12 @@ var layers = map[string]string{
 	"adapter/httpapi":  "adapter",
 	"adapter/postgres": "adapter",
 	"adapter/postgres/migrations/migrationstest": "testkit",
-	"bootstrap":         "root",
-	"cmd":               "cmd",
-	"registry":          "tool",
-	"internal/archtest": "tool",
-	"internal/testsum":  "tool",
+	"adapter/postgres/pgtest":                    "testkit",
+	"bootstrap":                                  "root",
+	"cmd":                                        "cmd",
+	"registry":                                   "tool",
+	"internal/archtest":                          "tool",
+	"internal/testsum":                           "tool",
 }
 
 // rules says what each layer may import. Imports within a layer are allowed only inside one tree (an adapter's family, a port and what is below it):

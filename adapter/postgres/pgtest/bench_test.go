@@ -1,0 +1,9 @@
+package pgtest
+
+import "testing"
+
+func BenchmarkDSN(b *testing.B) {
+	for b.Loop() {
+		_ = DSN(b)
+	}
+}
