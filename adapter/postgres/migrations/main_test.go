@@ -3,7 +3,6 @@ package migrations
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres/pgtest"
 )
 
 // childDSN makes the test binary a second process that migrates this database with the orders stream of childStream.
@@ -80,12 +81,7 @@ func with(s Stream, pairs ...string) Stream {
 // emptyDSN returns the superuser's DSN of a new and empty database.
 func emptyDSN(t *testing.T) string {
 	t.Helper()
-	admin := os.Getenv("DATABASE_URL")
-	require.NotEmpty(t, admin, "set DATABASE_URL to a PostgreSQL 15 or later, as a superuser: these tests need the real one")
-	name := "m_" + rand.Text()
-	execSQL(t, admin, `create database "`+name+`"`)
-	t.Cleanup(func() { execSQL(t, admin, `drop database "`+name+`" with (force)`) })
-	return withDatabase(t, admin, name)
+	return pgtest.DSN(t)
 }
 
 func withDatabase(t *testing.T, dsn, name string) string {
