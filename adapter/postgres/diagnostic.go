@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Diagnostic is what a log may know about an error of pgx or PostgreSQL: where it is, not what was in it. The server's message,
+// detail, hint and context, SQL, parameters, hosts and DSNs are left out, since each may hold a user's value or a secret. The fields
+// are empty where the error has no SQLSTATE. Unwrap returns the original, whose own text must not be logged.
+//
+//nolint:errname // it describes the error that it wraps, and is returned as the cause of a fault.Error
+type Diagnostic struct {
+	SQLSTATE, Severity                          string
+	Schema, Table, Column, Constraint, DataType string
+	Routine                                     string // the server's C function that raised the error
+	text                                        string
+	err                                         error
+}
+
+func diagnose(err error) *Diagnostic {
+	d := &Diagnostic{err: err}
+	prefix := "postgres: "
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		prefix = "postgres: connect: "
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		d.text = prefix + reason(err)
+		return d
+	}
+	d.SQLSTATE, d.Severity, d.Routine = pg.Code, severity(pg), pg.Routine
+	d.Schema, d.Table, d.Column, d.Constraint, d.DataType = pg.SchemaName, pg.TableName, pg.ColumnName, pg.ConstraintName, pg.DataTypeName
+	var b strings.Builder
+	b.WriteString(prefix + "SQLSTATE " + d.SQLSTATE)
+	for _, a := range d.attrs()[1:] {
+		fmt.Fprintf(&b, " %s=%s", a.Key, a.Value)
+	}
+	d.text = b.String()
+	return d
+}
+
+// Error returns the text for the log.
+func (d *Diagnostic) Error() string { return d.text }
+
+// GoString keeps %#v from printing the original.
+func (d *Diagnostic) GoString() string { return d.text }
+
+// Unwrap returns the original error.
+func (d *Diagnostic) Unwrap() error { return d.err }
+
+// LogValue makes a diagnostic log as its parts.
+func (d *Diagnostic) LogValue() slog.Value {
+	if d.SQLSTATE == "" {
+		return slog.StringValue(d.text)
+	}
+	return slog.GroupValue(d.attrs()...)
+}
+
+func (d *Diagnostic) attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.String("sqlstate", d.SQLSTATE)}
+	for _, f := range [][2]string{
+		{"severity", d.Severity},
+		{"schema", d.Schema},
+		{"table", d.Table},
+		{"column", d.Column},
+		{"constraint", d.Constraint},
+		{"data_type", d.DataType},
+		{"routine", d.Routine},
+	} {
+		if f[1] != "" {
+			attrs = append(attrs, slog.String(f[0], f[1]))
+		}
+	}
+	return attrs
+}
+
+// severity is the one that lc_messages does not translate.
+func severity(pg *pgconn.PgError) string {
+	if pg.SeverityUnlocalized != "" {
+		return pg.SeverityUnlocalized
+	}
+	return pg.Severity
+}
+
+// reason describes an error that has no SQLSTATE without repeating its text.
+func reason(err error) string {
+	var (
+		scan  pgx.ScanArgError
+		errno syscall.Errno
+		dns   *net.DNSError
+		cert  *tls.CertificateVerificationError
+		parse *pgconn.ParseConfigError
+	)
+	switch {
+	case errors.As(err, &scan):
+		return fmt.Sprintf("column %d (%s) cannot be scanned into its destination", scan.ColumnIndex, scan.FieldName)
+	case errors.As(err, &parse):
+		return "the DSN cannot be parsed"
+	case errors.As(err, &dns):
+		return "the host name cannot be resolved"
+	case errors.As(err, &cert):
+		return fmt.Sprintf("the server's certificate is not accepted (%T)", cert.Err)
+	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err):
+		return "timed out"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, pgconn.ErrReadOnlyConnection):
+		return "the server is read-only and a read-write one is required"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the server closed the connection"
+	case errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, net.ErrClosed):
+		return "the connection is closed"
+	case errors.Is(err, pgx.ErrTxClosed):
+		return "the transaction has ended"
+	case errors.Is(err, pgx.ErrTxCommitRollback):
+		return "COMMIT was answered by ROLLBACK: a statement had failed and its error was swallowed"
+	case pgconn.SafeToRetry(err):
+		return "nothing was sent, the connection is busy; close rows before the next statement"
+	}
+	return argument(err)
+}
+
+// argument reads the numbers, and no more, out of pgx's errors about arguments and destinations, which have no type.
+func argument(err error) string {
+	var a, b int
+	if n, _ := fmt.Sscanf(err.Error(), "failed to encode args[%d]", &a); n == 1 {
+		return fmt.Sprintf("argument $%d cannot be encoded for its parameter", a+1)
+	}
+	if n, _ := fmt.Sscanf(err.Error(), "expected %d arguments, got %d", &a, &b); n == 2 {
+		return fmt.Sprintf("expected %d arguments, got %d", a, b)
+	}
+	if n, _ := fmt.Sscanf(err.Error(), "number of field descriptions must equal number of destinations, got %d and %d", &a, &b); n == 2 {
+		return fmt.Sprintf("the row has %d columns, and %d destinations were given", a, b)
+	}
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return fmt.Sprintf("%T (its text may hold values and is left out)", err)
+}

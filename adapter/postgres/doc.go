@@ -1,0 +1,16 @@
+// Package postgres is the kit's PostgreSQL: a bounded pool, the driver of tx.Runner, and the translation of what the server answers
+// into fault codes. It needs PostgreSQL 15 or later and pgx v5.
+//
+//	db, err := postgres.Open(ctx, postgres.Config{DSN: dsn}, nil)
+//	runner, err := tx.NewRunner(db, nil)
+//	err = runner.InWrite(ctx, func(ctx context.Context, t *tx.Tx) error {
+//		q, err := postgres.Querier(t) // fits sqlc's DBTX
+//		...
+//	})
+//
+// Every error that leaves the package is translated: it carries a [fault.Code] where the table of SQLSTATEs has one, and its text is
+// that of a [Diagnostic], which names the SQLSTATE and the schema objects at fault and never repeats the server's message, SQL,
+// values, hosts or DSN. errors.As still finds the *pgconn.PgError. [pgx.ErrNoRows] stays itself.
+//
+// Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC.
+package postgres
