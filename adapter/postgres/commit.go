@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// Commit implements [tx.Conn]. ctx bounds it; the caller has detached ctx from its own cancellation.
+func (c *conn) Commit(ctx context.Context) error {
+	if c.done.Swap(true) {
+		return tx.ErrDone
+	}
+	defer c.giveBack(ctx)
+	server := c.pooled.Conn().PgConn()
+	if server.TxStatus() == txIdle && !server.IsClosed() {
+		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
+	}
+	err := c.tx.Commit(ctx)
+	if err == nil {
+		return nil
+	}
+	switch outcome(err, server.TxStatus()) {
+	case rolledBack:
+		return fault.New(fault.TXRollbackOnly, "postgres.Commit", diagnose(err))
+	case notCommitted:
+		return c.fail(ctx, "postgres.Commit", err)
+	}
+	d := diagnose(err)
+	c.db.log.WarnContext(ctx, "outcome of a commit is unknown", "cause", d)
+	return fault.New(fault.DBCommitUnknown, "postgres.Commit", d)
+}
+
+// errEndedBySQL is a misuse whose outcome cannot be told: COMMIT would be answered as if all were well.
+var errEndedBySQL = errors.New("postgres: a statement in fn ended the transaction; leave COMMIT and ROLLBACK to the runner")
+
+// txIdle is the server's "no transaction is open" in ReadyForQuery.
+const txIdle = 'I'
+
+// verdict is what is known after a COMMIT that did not succeed.
+type verdict int
+
+const (
+	unknown      verdict = iota
+	notCommitted         // known, and err says why
+	rolledBack           // known: COMMIT was answered by ROLLBACK
+)
+
+// outcome classifies the error of a COMMIT, given the transaction status afterwards. The order matters, and asking for the context's
+// errors is no part of it: they are the same whether COMMIT was sent or not.
+func outcome(err error, status byte) verdict {
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, pgx.ErrTxCommitRollback):
+		return rolledBack
+	case answered && severity(pg) == "ERROR" && !strings.HasPrefix(pg.Code, classConnection) && pg.Code != stateCompletionUnknown && status == txIdle:
+		return notCommitted
+	case pgconn.SafeToRetry(err): // COMMIT was never sent
+		return notCommitted
+	case answered && severity(pg) == "FATAL" && pg.Code == stateIdleInTransaction: // the session ended while it waited for COMMIT
+		return notCommitted
+	}
+	return unknown
+}

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+)
+
+const someDSN = "postgres://app@db.example.com:5432/orders"
+
+func TestDefaultsBoundEverything(t *testing.T) {
+	c := Config{DSN: someDSN}
+	require.NoError(t, c.Validate())
+	v := reflect.ValueOf(c.WithDefaults())
+	for i := range v.NumField() {
+		require.False(t, v.Field(i).IsZero(), v.Type().Field(i).Name)
+	}
+}
+
+func TestDefaultsFollowWhatTheyDependOn(t *testing.T) {
+	require.NoError(t, Config{DSN: someDSN, MaxLifetime: 30 * time.Second}.Validate(), "idle time and jitter")
+	require.NoError(t, Config{DSN: someDSN, StatementTimeout: time.Second}.Validate(), "lock timeout")
+}
+
+func TestEachProblemNamesFieldValueAndFix(t *testing.T) {
+	for _, c := range []struct {
+		field, value string
+		cfg          Config
+	}{
+		{"MaxConns", "-1", Config{MaxConns: -1}},
+		{"MaxLifetime", "29s", Config{MaxLifetime: 29 * time.Second, IdleTime: time.Second}},
+		{"MaxLifetime", "-1s", Config{MaxLifetime: -time.Second, IdleTime: time.Second, MaxLifetimeJitter: time.Second}},
+		{"MaxLifetimeJitter", "-1s", Config{MaxLifetimeJitter: -time.Second}},
+		{"MaxLifetimeJitter", "2h0m0s", Config{MaxLifetimeJitter: 2 * time.Hour}},
+		{"IdleTime", "59.5s", Config{MaxLifetime: time.Minute, IdleTime: 59500 * time.Millisecond}},
+		{"IdleTime", "-1s", Config{IdleTime: -time.Second}},
+		{"AcquireTimeout", "-1s", Config{AcquireTimeout: -time.Second}},
+		{"StatementTimeout", "-1s", Config{StatementTimeout: -time.Second, LockTimeout: time.Second}},
+		{"StatementTimeout", "1µs", Config{StatementTimeout: time.Microsecond, LockTimeout: time.Millisecond}},
+		{"LockTimeout", "30s", Config{LockTimeout: 30 * time.Second}},
+		{"IdleTxTimeout", "600h0m0s", Config{IdleTxTimeout: 600 * time.Hour}},
+		{"ExecMode", `"describe_exec"`, Config{ExecMode: "describe_exec"}},
+	} {
+		c.cfg.DSN = someDSN
+		var e *ConfigError
+		require.ErrorAs(t, c.cfg.Validate(), &e, c.field)
+		i := 0
+		for i < len(e.Problems) && e.Problems[i].Field != c.field {
+			i++
+		}
+		require.Less(t, i, len(e.Problems), "%s: %v", c.field, e)
+		require.Equal(t, c.value, e.Problems[i].Value)
+		require.NotEmpty(t, e.Problems[i].Problem)
+		require.NotEmpty(t, e.Problems[i].Fix)
+		require.ErrorContains(t, e, c.field+" = "+c.value+": "+e.Problems[i].Problem+"; "+e.Problems[i].Fix)
+	}
+}
+
+func TestLimitsThemselvesAreAccepted(t *testing.T) {
+	require.NoError(t, Config{DSN: someDSN, MaxConns: 1, MaxLifetime: 30 * time.Second, IdleTime: 29 * time.Second}.Validate())
+}
+
+func TestBrokenDSNIsNotShown(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://app:canary@db:port/orders", "postgres://app:can/ary@db/canary", "host=db password=canary sslmode=canary", "canary",
+		"postgres://app:canary@db/orders?pool_max_conns=canary", "postgres://app:canary@db/orders?default_query_exec_mode=canary",
+	} {
+		_, err := Open(t.Context(), Config{DSN: dsn}, nil)
+		var e *ConfigError
+		require.ErrorAs(t, err, &e, dsn)
+		require.ErrorContains(t, err, "DSN")
+		require.NotContains(t, err.Error(), "canary")
+		require.NotContains(t, err.Error(), "app")
+	}
+}
+
+func TestPoolConfig(t *testing.T) {
+	pc, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&connect_timeout=60&search_path=public&pool_max_conns=99", AcquireTimeout: 4 * time.Second}.WithDefaults())
+	require.NoError(t, err)
+	require.EqualValues(t, 10, pc.MaxConns)
+	require.Equal(t, time.Second, pc.PingTimeout)
+	require.Equal(t, 3*time.Minute, pc.MaxConnLifetimeJitter)
+	require.Equal(t, 3*time.Second, pc.ConnConfig.ConnectTimeout, "a hanging connect ends before the acquire does")
+	require.Equal(t, "30000", pc.ConnConfig.RuntimeParams["statement_timeout"])
+	require.Empty(t, pc.ConnConfig.RuntimeParams["search_path"])
+	require.NotNil(t, pc.ConnConfig.ValidateConnect, "target_session_attrs")
+	for name, mode := range map[string]pgx.QueryExecMode{
+		"": pgx.QueryExecModeCacheStatement, "cache_statement": pgx.QueryExecModeCacheStatement, "cache_describe": pgx.QueryExecModeCacheDescribe,
+		"exec": pgx.QueryExecModeExec, "simple_protocol": pgx.QueryExecModeSimpleProtocol,
+	} {
+		pc, err := poolConfig(Config{DSN: someDSN, ExecMode: name}.WithDefaults())
+		require.NoError(t, err)
+		require.Equal(t, mode, pc.ConnConfig.DefaultQueryExecMode, name)
+	}
+}
+
+func TestMillisNeverBecomeUnlimited(t *testing.T) {
+	require.EqualValues(t, 1, millis(time.Nanosecond))
+	require.EqualValues(t, 1, millis(time.Millisecond))
+	require.EqualValues(t, 2, millis(time.Millisecond+1))
+	require.EqualValues(t, math.MaxInt32, millis(maxTimeout))
+}
+
+func TestFatalEndsTheConnectionInAnyLanguage(t *testing.T) {
+	pc, err := poolConfig(Config{DSN: someDSN}.WithDefaults())
+	require.NoError(t, err)
+	keep := pc.ConnConfig.OnPgError
+	require.True(t, keep(nil, &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: "ERROR"}))
+	require.False(t, keep(nil, &pgconn.PgError{Severity: "치명적오류", SeverityUnlocalized: "FATAL"}))
+	require.False(t, keep(nil, &pgconn.PgError{Severity: "PANIK", SeverityUnlocalized: "PANIC"}))
+	require.False(t, keep(nil, &pgconn.PgError{Severity: "FATAL"}), "a pooler may leave the other field out")
+}
+
+func TestServerVersion(t *testing.T) {
+	for _, v := range []string{"15.0", "16.14 (Debian 16.14-1.pgdg12+1)", "17.2", "18beta1"} {
+		require.NoError(t, checkVersion(v), v)
+	}
+	for _, v := range []string{"14.13", "9.6.24", "", "unknown"} {
+		err := checkVersion(v)
+		require.ErrorContains(t, err, "PostgreSQL 15 or later is required")
+		require.ErrorContains(t, err, `"`+v+`"`)
+	}
+}

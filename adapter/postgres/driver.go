@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"caskeleton.dev/tx"
+)
+
+// Begin implements [tx.Driver]: it acquires a connection within AcquireTimeout and begins a transaction on it, in one round trip
+// whatever the options.
+func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
+	begin, err := beginSQL(o)
+	if err != nil {
+		return nil, err
+	}
+	pooled, err := db.acquire(ctx, "postgres.Begin")
+	if err != nil {
+		return nil, err
+	}
+	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	if err != nil {
+		pooled.Release() // destroys it where half of the message took effect
+		return nil, db.classifier.Translate(ctx, "postgres.Begin", err)
+	}
+	return &conn{db: db, pooled: pooled, tx: t, readOnly: o.ReadOnly}, nil
+}
+
+// beginSQL is one simple-protocol message. READ WRITE is never asked for: a standby refuses it with a state that says nothing, where a
+// write says 25006.
+func beginSQL(o tx.BeginOptions) (string, error) {
+	var b strings.Builder
+	switch o.Isolation {
+	case tx.ReadCommitted:
+		b.WriteString("begin isolation level read committed")
+	case tx.RepeatableRead:
+		b.WriteString("begin isolation level repeatable read")
+	case tx.Serializable:
+		b.WriteString("begin isolation level serializable")
+	default:
+		return "", fmt.Errorf("postgres: Isolation is %d; use tx.ReadCommitted, tx.RepeatableRead or tx.Serializable", o.Isolation)
+	}
+	if o.ReadOnly {
+		b.WriteString(" read only")
+	}
+	for _, t := range []struct {
+		field, setting string
+		value          time.Duration
+	}{
+		{"StatementTimeout", "statement_timeout", o.StatementTimeout},
+		{"LockTimeout", "lock_timeout", o.LockTimeout},
+		{"IdleTimeout", "idle_in_transaction_session_timeout", o.IdleTimeout},
+	} {
+		if t.value < 0 || t.value > maxTimeout {
+			return "", fmt.Errorf("postgres: %s is %s; use a duration between 1ms and %s, or 0 for the configured default", t.field, t.value, maxTimeout.Truncate(time.Hour))
+		}
+		if t.value > 0 {
+			fmt.Fprintf(&b, "; set local %s = %d", t.setting, millis(t.value))
+		}
+	}
+	return b.String(), nil
+}

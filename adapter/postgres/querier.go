@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// DBTX is what SQL runs on: a [*DB], which autocommits, or the handle of a transaction. It has the methods that sqlc's generated DBTX
+// asks for.
+type DBTX interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+var (
+	_ DBTX = (*DB)(nil)
+	_ DBTX = querier{}
+)
+
+// Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine. After the end of t it answers [tx.ErrDone];
+// a transaction of another driver is refused.
+func Querier(t *tx.Tx) (DBTX, error) {
+	c, err := tx.Unwrap(t)
+	if err != nil {
+		return nil, err
+	}
+	return querierOf(c)
+}
+
+func querierOf(c tx.Conn) (DBTX, error) {
+	pg, ok := c.(*conn)
+	if !ok {
+		return nil, errors.New("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
+	}
+	return querier{pg}, nil
+}
+
+type querier struct{ c *conn }
+
+func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if q.c.done.Load() {
+		return pgconn.CommandTag{}, tx.ErrDone
+	}
+	tag, err := q.c.tx.Exec(ctx, sql, args...)
+	return tag, q.c.fail(ctx, "postgres.Exec", err)
+}
+
+func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if q.c.done.Load() {
+		return failedRows{tx.ErrDone}, tx.ErrDone
+	}
+	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
+	r := &rows{Rows: inner, fail: func(err error) error { return q.c.fail(ctx, "postgres.Query", err) }}
+	return r, r.Err()
+}
+
+func (q querier) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	r, _ := q.Query(ctx, sql, args...)
+	return row{r}
+}
+
+// Exec runs one statement, which commits by itself. A stale plan is tried once more, on the same connection: it has just forgotten
+// the plan, and the statement had no effect.
+func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	pooled, err := db.acquire(ctx, "postgres.Exec")
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	defer pooled.Release()
+	tag, err := pooled.Exec(ctx, sql, args...)
+	if db.stale(err) {
+		tag, err = pooled.Exec(ctx, sql, args...)
+	}
+	return tag, db.fail(ctx, pooled, "postgres.Exec", err)
+}
+
+// Query runs one statement, which commits by itself, and keeps a connection until the rows are closed. A stale plan is tried once
+// more.
+func (db *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	pooled, err := db.acquire(ctx, "postgres.Query")
+	if err != nil {
+		return failedRows{err}, err
+	}
+	query := func() pgx.Rows {
+		inner, _ := pooled.Query(ctx, sql, args...) // the error is in the rows as well
+		return inner
+	}
+	r := &rows{
+		Rows:    query(),
+		fail:    func(err error) error { return db.fail(ctx, pooled, "postgres.Query", err) },
+		again:   query,
+		stale:   db.stale,
+		release: pooled.Release,
+	}
+	r.rerun() // where preparing it failed already
+	return r, r.Err()
+}
+
+// QueryRow is Query for at most one row; without one, Scan returns [pgx.ErrNoRows]. Scan must be called: it gives the connection back.
+func (db *DB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	r, _ := db.Query(ctx, sql, args...)
+	return row{r}
+}
+
+func (db *DB) stale(err error) bool {
+	code, ok := db.classifier.Classify(err)
+	return ok && code == fault.DBStalePlan
+}
+
+// fail translates the error of a statement outside a transaction. There, a write is refused as read-only by the server alone.
+func (db *DB) fail(ctx context.Context, pooled *pgxpool.Conn, op string, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == stateReadOnlyTransaction {
+		db.log.WarnContext(ctx, "connection discarded, the server accepts no writes")
+		db.discard(ctx, pooled)
+	}
+	return db.classifier.Translate(ctx, op, err)
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// conn is one open transaction on one acquired connection.
+type conn struct {
+	db       *DB
+	pooled   *pgxpool.Conn
+	tx       pgx.Tx
+	readOnly bool
+	scopes   []savepoint
+	unfit    bool        // the connection must not go back to the pool
+	done     atomic.Bool // read by handles that outlive the transaction
+}
+
+type savepoint struct {
+	name     string
+	readOnly bool
+}
+
+// writesRefused reports whether we asked for read-only here, so that a refused write is the program's mistake.
+func (c *conn) writesRefused() bool {
+	return c.readOnly || slices.ContainsFunc(c.scopes, func(s savepoint) bool { return s.readOnly })
+}
+
+// fail translates an error of a statement in the transaction.
+func (c *conn) fail(ctx context.Context, op string, err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pg.Code != stateReadOnlyTransaction {
+		return c.db.classifier.Translate(ctx, op, err)
+	}
+	if c.writesRefused() {
+		return fault.New(fault.TXReadOnly, op, diagnose(err))
+	}
+	c.unfit = true
+	return c.db.classifier.Translate(ctx, op, err)
+}
+
+// exec runs statements of our own, without arguments: one message.
+func (c *conn) exec(ctx context.Context, op, sql string) error {
+	if c.done.Load() {
+		return tx.ErrDone
+	}
+	_, err := c.tx.Exec(ctx, sql)
+	return c.fail(ctx, op, err)
+}
+
+// Savepoint implements [tx.Conn]. PostgreSQL gives transaction_read_only its old value back when the savepoint ends.
+func (c *conn) Savepoint(ctx context.Context, name string, readOnly bool) error {
+	sql := "savepoint " + pgx.Identifier{name}.Sanitize()
+	if readOnly {
+		sql += "; set local transaction_read_only = on"
+	}
+	if err := c.exec(ctx, "postgres.Savepoint", sql); err != nil {
+		return err
+	}
+	c.scopes = append(c.scopes, savepoint{name, readOnly})
+	return nil
+}
+
+// Release implements [tx.Conn].
+func (c *conn) Release(ctx context.Context, name string) error {
+	return c.leave(ctx, "postgres.Release", name, "")
+}
+
+// RollbackTo implements [tx.Conn].
+func (c *conn) RollbackTo(ctx context.Context, name string) error {
+	return c.leave(ctx, "postgres.RollbackTo", name, "rollback to savepoint "+pgx.Identifier{name}.Sanitize()+"; ")
+}
+
+func (c *conn) leave(ctx context.Context, op, name, first string) error {
+	if err := c.exec(ctx, op, first+"release savepoint "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return err
+	}
+	for i, s := range slices.Backward(c.scopes) { // the latest of that name, with those inside it
+		if s.name == name {
+			c.scopes = c.scopes[:i]
+			break
+		}
+	}
+	return nil
+}
+
+// Rollback implements [tx.Conn].
+func (c *conn) Rollback(ctx context.Context) error {
+	if c.done.Swap(true) {
+		return tx.ErrDone
+	}
+	defer c.giveBack(ctx)
+	err := c.tx.Rollback(ctx)
+	if gone(err) {
+		return nil
+	}
+	return c.db.classifier.Translate(ctx, "postgres.Rollback", err)
+}
+
+// gone reports whether err means that there is no session left that the transaction could live in.
+func gone(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return !keepConnection(nil, pg)
+	}
+	return errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgconn.ErrConnClosed)
+}
+
+// giveBack releases the connection; pgxpool destroys it where it is closed, busy or still in a transaction.
+func (c *conn) giveBack(ctx context.Context) {
+	if c.unfit {
+		c.db.log.WarnContext(ctx, "connection discarded, the server accepts no writes")
+		c.db.discard(ctx, c.pooled)
+	}
+	c.pooled.Release()
+}
