@@ -1,0 +1,324 @@
+package pgidempotency_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
+	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
+)
+
+// fixture is a database with the records in it, reached in one exec mode.
+type fixture struct {
+	db      *postgres.DB
+	runner  *tx.Runner
+	records *pgidempotency.Records
+}
+
+// execModes are the ways in which pgx talks to the server.
+var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+
+func newFixture(t *testing.T, mode string) *fixture {
+	t.Helper()
+	f := &fixture{}
+	var err error
+	f.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.DSN(t, migrations.Idempotency()), ExecMode: mode}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.db.Close(context.WithoutCancel(t.Context()))) })
+	f.runner, err = tx.NewRunner(f.db, nil)
+	require.NoError(t, err)
+	f.records = pgidempotency.New(f.db)
+	return f
+}
+
+var operations atomic.Int64
+
+// request is for one scope; each call is another operation.
+func request(owner string) idempotency.Request {
+	return idempotency.Request{
+		Scope: idempotency.Scope{1}, KeyVersion: "1", Tenant: "acme", Route: "POST /orders", Fingerprint: idempotency.Fingerprint{2},
+		Owner: owner, Operation: fmt.Sprint("op-", operations.Add(1)), Lease: time.Hour, Expiry: 2 * time.Hour,
+	}
+}
+
+func (f *fixture) claim(t *testing.T, r idempotency.Request) idempotency.Claim {
+	t.Helper()
+	rec, made, err := f.records.Claim(t.Context(), r)
+	require.NoError(t, err)
+	require.True(t, made)
+	return rec.Claim
+}
+
+func (f *fixture) expire(t *testing.T) {
+	t.Helper()
+	_, err := f.db.Exec(t.Context(), `update caskeleton.idempotency_record set lease_expires_at = clock_timestamp() - interval '1 second'`)
+	require.NoError(t, err)
+}
+
+func TestClaimIsMadeOnceAndReadAfterwards(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			r := request("a")
+			rec, made, err := f.records.Claim(t.Context(), r)
+			require.NoError(t, err)
+			require.True(t, made)
+			want := idempotency.Record{
+				Claim: idempotency.Claim{Scope: r.Scope, Owner: "a", Attempt: 1, Operation: r.Operation, Revision: 1},
+				State: idempotency.Claimed, Fingerprint: r.Fingerprint,
+			}
+			require.Equal(t, want, rec)
+
+			rec, made, err = f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.False(t, made)
+			require.Equal(t, want, rec)
+
+			f.expire(t)
+			rec, _, err = f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.True(t, rec.LeaseExpired)
+		})
+	}
+}
+
+// TestAClaimThatWasBeatenIsReadAnew has the INSERT wait for another one that commits: the statement's snapshot is older than that row.
+func TestAClaimThatWasBeatenIsReadAnew(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			var rec idempotency.Record
+			var made bool
+			var err error
+			var beaten sync.WaitGroup
+			require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+				q, qerr := postgres.Querier(tr)
+				require.NoError(t, qerr)
+				_, qerr = q.Exec(ctx, `insert into caskeleton.idempotency_record (scope, key_version, route, fingerprint, state, owner, attempt,
+					operation, revision, lease_expires_at, expires_at, created_at, updated_at)
+					values ($1::bytea, '1', 'r', $1::bytea, 'CLAIMED', 'first', 1, 'op', 1, now() + interval '1 hour', now(), now(), now())`, bytes.Repeat([]byte{9}, 32))
+				require.NoError(t, qerr)
+				beaten.Go(func() {
+					r := request("second")
+					r.Scope = idempotency.Scope(bytes.Repeat([]byte{9}, 32))
+					rec, made, err = f.records.Claim(t.Context(), r)
+				})
+				require.Eventually(t, func() bool {
+					var waiting int
+					require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+						where datname = current_database() and wait_event_type = 'Lock' and query like '%idempotency_record%'`).Scan(&waiting))
+					return waiting == 1
+				}, 30*time.Second, time.Millisecond)
+				return nil
+			}))
+			beaten.Wait()
+			require.NoError(t, err)
+			require.False(t, made)
+			require.Equal(t, "first", rec.Owner)
+		})
+	}
+}
+
+func TestTheAnswerIsThereWithTheEffectOrNotAtAll(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			payload := []byte("\x00answer\xff")
+			c := f.claim(t, request("a"))
+			run := func(result error) error {
+				return f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+					require.NoError(t, f.records.Start(ctx, tr, c))
+					require.NoError(t, f.records.Complete(ctx, tr, c, payload))
+					return result
+				})
+			}
+			require.ErrorIs(t, run(fault.Internal), fault.Internal)
+			rec, _, err := f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.Equal(t, idempotency.Claimed, rec.State)
+			require.Nil(t, rec.Payload)
+
+			require.NoError(t, run(nil))
+			rec, _, err = f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.Equal(t, idempotency.Completed, rec.State)
+			require.Equal(t, payload, rec.Payload)
+			require.Equal(t, int64(2), rec.Revision)
+		})
+	}
+}
+
+func TestAnEmptyAnswerIsAnAnswer(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			require.NoError(t, f.records.Fail(t.Context(), f.claim(t, request("a")), []byte{}))
+			rec, _, err := f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.Equal(t, idempotency.Failed, rec.State)
+			require.Equal(t, []byte{}, rec.Payload)
+		})
+	}
+}
+
+// TestAStaleOwnerChangesNothing takes each part of a claim away in turn.
+func TestAStaleOwnerChangesNothing(t *testing.T) {
+	f := newFixture(t, "")
+	c := f.claim(t, request("a"))
+	for part, spoil := range map[string]func(*idempotency.Claim){
+		"scope":     func(c *idempotency.Claim) { c.Scope[0]++ },
+		"owner":     func(c *idempotency.Claim) { c.Owner = "b" },
+		"attempt":   func(c *idempotency.Claim) { c.Attempt++ },
+		"operation": func(c *idempotency.Claim) { c.Operation = "op-x" },
+		"revision":  func(c *idempotency.Claim) { c.Revision++ },
+	} {
+		stale := c
+		spoil(&stale)
+		f.refuses(t, part, stale)
+		_, taken, err := f.records.TakeOver(t.Context(), stale, request("b"))
+		require.NoError(t, err)
+		require.False(t, taken, part)
+	}
+	rec, _, err := f.records.Claim(t.Context(), request("b"))
+	require.NoError(t, err)
+	require.Equal(t, c, rec.Claim)
+	require.Equal(t, idempotency.Claimed, rec.State)
+
+	for _, sql := range []string{ // and the state, whatever the rest says
+		`update caskeleton.idempotency_record set state = 'EXECUTING'`,
+		`update caskeleton.idempotency_record set state = 'COMPLETED', payload = 'x'`,
+	} {
+		_, err := f.db.Exec(t.Context(), sql)
+		require.NoError(t, err)
+		f.refuses(t, sql, c)
+		_, taken, err := f.records.TakeOver(t.Context(), c, request("b"))
+		require.NoError(t, err)
+		require.False(t, taken, sql)
+	}
+}
+
+func (f *fixture) refuses(t *testing.T, what string, c idempotency.Claim) {
+	t.Helper()
+	require.ErrorIs(t, f.records.Fail(t.Context(), c, []byte("x")), idempotency.ErrStale, what)
+	require.ErrorIs(t, f.records.Release(t.Context(), c), idempotency.ErrStale, what)
+	require.ErrorIs(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+		return f.records.Start(ctx, tr, c)
+	}), idempotency.ErrStale, what)
+	require.ErrorIs(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+		return f.records.Complete(ctx, tr, c, []byte("x"))
+	}), idempotency.ErrStale, what)
+}
+
+func TestTakeOver(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			c := f.claim(t, request("a"))
+			_, taken, err := f.records.TakeOver(t.Context(), c, request("b"))
+			require.NoError(t, err)
+			require.False(t, taken, "the lease has not expired")
+
+			f.expire(t)
+			r := request("b")
+			now, taken, err := f.records.TakeOver(t.Context(), c, r)
+			require.NoError(t, err)
+			require.True(t, taken)
+			require.Equal(t, idempotency.Claim{Scope: c.Scope, Owner: "b", Attempt: 2, Operation: r.Operation, Revision: 2}, now)
+			f.refuses(t, "the former owner", c)
+
+			rec, _, err := f.records.Claim(t.Context(), request("c"))
+			require.NoError(t, err)
+			require.Equal(t, now, rec.Claim)
+			require.False(t, rec.LeaseExpired, "a take-over has a lease of its own")
+			require.NoError(t, f.records.Release(t.Context(), now))
+		})
+	}
+}
+
+// TestNobodyWaitsForARunningTransaction: with lock_timeout on, a statement that waited would fail.
+func TestNobodyWaitsForARunningTransaction(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			c := f.claim(t, request("a"))
+			f.expire(t)
+			require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+				require.NoError(t, f.records.Start(ctx, tr, c)) // the holder is alive, whatever its lease says
+				rec, made, err := f.records.Claim(t.Context(), request("b"))
+				require.NoError(t, err)
+				require.False(t, made)
+				require.Equal(t, c, rec.Claim)
+				_, taken, err := f.records.TakeOver(t.Context(), c, request("b"))
+				require.NoError(t, err)
+				require.False(t, taken)
+				return f.records.Complete(ctx, tr, c, []byte("done"))
+			}))
+			rec, _, err := f.records.Claim(t.Context(), request("b"))
+			require.NoError(t, err)
+			require.Equal(t, []byte("done"), rec.Payload)
+		})
+	}
+}
+
+// TestEachScopeHasOneOwnerAtATime lets many owners claim, run, crash and take over one scope, and reads the history of what committed.
+func TestEachScopeHasOneOwnerAtATime(t *testing.T) {
+	f := newFixture(t, "")
+	_, err := f.db.Exec(t.Context(), `create table public.effect (operation text not null)`)
+	require.NoError(t, err)
+	keys, err := idempotency.NewKeyring("1", bytes.Repeat([]byte("k"), 32))
+	require.NoError(t, err)
+	const owners, operationsEach, scopes = 8, 60, 12
+	var runs, answers atomic.Int64
+	var wg sync.WaitGroup
+	for n := range owners {
+		g, err := idempotency.New(f.records, f.runner, keys, &idempotency.Options{Lease: time.Millisecond, Owner: fmt.Sprint("owner-", n)})
+		require.NoError(t, err)
+		wg.Go(func() {
+			for i := range operationsEach {
+				key := idempotency.Key{Method: "POST", Route: "/x", Client: fmt.Sprint("key-", i%scopes)}
+				out, err := idempotency.Do(t.Context(), g, key, idempotency.Fingerprint{}, func(ctx context.Context, tr *tx.Tx) (string, error) {
+					runs.Add(1)
+					q, err := postgres.Querier(tr)
+					if err != nil {
+						return "", err
+					}
+					if _, err := q.Exec(ctx, `insert into public.effect (operation) values ($1)`, key.Client); err != nil {
+						return "", err
+					}
+					if (n+i)%5 == 0 { // a crash, as the database sees it
+						var dead bool
+						return "", q.QueryRow(ctx, `select pg_terminate_backend(pg_backend_pid())`).Scan(&dead)
+					}
+					return key.Client, nil
+				})
+				if err == nil {
+					answers.Add(1)
+					if out.Value != key.Client {
+						t.Errorf("answer %q for %q", out.Value, key.Client)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Greater(t, runs.Load(), int64(scopes), "no operation ever ran again, so nothing was tried here")
+	require.Greater(t, answers.Load(), int64(scopes))
+
+	var effects, distinct, completed int
+	require.NoError(t, f.db.QueryRow(t.Context(), `select count(*), count(distinct operation) from public.effect`).Scan(&effects, &distinct))
+	require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from caskeleton.idempotency_record where state = 'COMPLETED'`).Scan(&completed))
+	require.Equal(t, distinct, effects, "an operation took effect twice")
+	require.Equal(t, completed, effects, "an effect without its answer, or an answer without its effect")
+}
