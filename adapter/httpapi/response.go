@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+)
+
+// storedHeaders are what a stored answer keeps: what the body and the resource are. Everything else belongs to one exchange, such as
+// Set-Cookie, Date and the request id, and must not reach whoever repeats the request.
+var storedHeaders = []string{
+	"Cache-Control", "Content-Language", "Content-Location", "Content-Type", "ETag", "Last-Modified", "Link", "Location",
+}
+
+// Response is an answer as a value: it can be stored before it is sent, and sent again.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// JSON returns a response with v as its body.
+func JSON(status int, v any) (*Response, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: the answer is not JSON: %w", err)
+	}
+	return &Response{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+}
+
+func (r *Response) validate() error {
+	switch {
+	case r.Status < 200 || r.Status > 599:
+		return fmt.Errorf("httpapi: the response has status %d; use 200 to 599", r.Status)
+	case len(r.Body) > 0 && !bodyAllowed(r.Status):
+		return fmt.Errorf("httpapi: the response has status %d and a body of %d bytes; that status has none", r.Status, len(r.Body))
+	}
+	return nil
+}
+
+// bodyAllowed is RFC 9110, 15.3.5, 15.3.6 and 15.4.5.
+func bodyAllowed(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusResetContent && status != http.StatusNotModified
+}
+
+// head is the first line of a stored response; the body follows as it is.
+type head struct {
+	Status int                 `json:"status"`
+	Header map[string][]string `json:"header,omitempty"`
+}
+
+// MarshalBinary returns what is stored: status, the headers that may be replayed, and the body byte for byte.
+func (r *Response) MarshalBinary() ([]byte, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	h := head{Status: r.Status, Header: map[string][]string{}}
+	for _, name := range storedHeaders {
+		if v := r.Header.Values(name); len(v) > 0 {
+			h.Header[name] = v
+		}
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(line, '\n'), r.Body...), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (r *Response) UnmarshalBinary(data []byte) error {
+	line, body, ok := bytes.Cut(data, []byte{'\n'})
+	if !ok {
+		return errors.New("httpapi: not a stored response")
+	}
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return fmt.Errorf("httpapi: not a stored response: %w", err)
+	}
+	*r = Response{Status: h.Status, Header: http.Header{}, Body: bytes.Clone(body)}
+	for name, values := range h.Header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return r.validate()
+}
+
+// Write sends the response. It holds nothing but memory, so a slow reader costs no connection of the pool.
+func (r *Response) Write(w http.ResponseWriter, req *http.Request) {
+	h := w.Header()
+	maps.Copy(h, r.Header)
+	if bodyAllowed(r.Status) {
+		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
+	}
+	w.WriteHeader(r.Status)
+	if req.Method != http.MethodHead && len(r.Body) > 0 {
+		// A caller that left meanwhile repeats the request and is answered from the store.
+		_, _ = w.Write(r.Body) //nolint:gosec // the service's own answer, with its own Content-Type and nosniff
+	}
+}

@@ -1,0 +1,382 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/httpapi"
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
+	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/reqctx"
+	"caskeleton.dev/tx"
+)
+
+// fixture is a database, with a table for effects, and a guard on it.
+type fixture struct {
+	db    *postgres.DB
+	guard *idempotency.Guard
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{}
+	var err error
+	f.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.DSN(t, migrations.Idempotency())}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.db.Close(context.WithoutCancel(t.Context()))) })
+	for _, sql := range []string{
+		`create schema shop`,
+		`create table shop.effect (name text, constraint canary_unique unique (name) deferrable initially deferred)`,
+	} {
+		_, err := f.db.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	runner, err := tx.NewRunner(f.db, nil)
+	require.NoError(t, err)
+	keys, err := idempotency.NewKeyring("1", bytes.Repeat([]byte("k"), 32))
+	require.NoError(t, err)
+	f.guard, err = idempotency.New(pgidempotency.New(f.db), runner, keys, nil)
+	require.NoError(t, err)
+	return f
+}
+
+func (f *fixture) count(t *testing.T, from string) (n int) {
+	t.Helper()
+	require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from `+from).Scan(&n))
+	return n
+}
+
+// serve returns a server whose POST /things/{id} is h.
+func (f *fixture) serve(t *testing.T, p httpapi.Policy, h handler) *service {
+	t.Helper()
+	return serve(t, func(m *httpapi.Mux) { m.Handle("POST /things/{id}", httpapi.Transactional(f.guard, p, h)) })
+}
+
+type handler = func(ctx context.Context, t *tx.Tx, r *httpapi.Request) (*httpapi.Response, error)
+
+// effect stores a row and then answers.
+func effect(answer handler) handler {
+	return func(ctx context.Context, t *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
+		q, err := postgres.Querier(t)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := q.Exec(ctx, `insert into shop.effect (name) values ('a')`); err != nil {
+			return nil, err
+		}
+		return answer(ctx, t, r)
+	}
+}
+
+func created(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+	res, err := httpapi.JSON(http.StatusCreated, map[string]int{"n": 1})
+	if err == nil {
+		res.Header.Set("Location", "/things/1")
+		res.Header.Set("ETag", `"1"`)
+		res.Header.Set("Set-Cookie", "session=canary")
+	}
+	return res, err
+}
+
+// post sends a request to /things/1 with a key, unless that is "".
+func post(t *testing.T, s *service, key, body string, header ...string) answer {
+	t.Helper()
+	return postTo(t, s, "/things/1", key, body, header...)
+}
+
+func postTo(t *testing.T, s *service, path, key, body string, header ...string) answer {
+	t.Helper()
+	if key != "" {
+		header = append(header, "Idempotency-Key", key)
+	}
+	return s.do(t, http.MethodPost, path, body, append(header, "Content-Type", "application/json")...)
+}
+
+func TestARepeatIsAnsweredFromTheStore(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, effect(created))
+	first := post(t, s, "k", `{}`)
+	require.Equal(t, http.StatusCreated, first.StatusCode)
+	require.Empty(t, first.Header.Get("Idempotent-Replayed"))
+	require.NotEmpty(t, first.Header.Get("Set-Cookie"))
+	firstBody := first.body
+
+	again := post(t, s, "k", `{}`)
+	require.Equal(t, http.StatusCreated, again.StatusCode)
+	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+	require.Equal(t, firstBody, again.body)
+	for _, name := range []string{"Content-Type", "Content-Length", "Location", "Etag"} {
+		require.Equal(t, first.Header[name], again.Header[name], name)
+	}
+	require.Empty(t, again.Header.Get("Set-Cookie"), "a cookie belongs to whoever got it first")
+	require.NotEqual(t, first.Header.Get("X-Request-Id"), again.Header.Get("X-Request-Id"))
+	require.Equal(t, 1, f.count(t, "shop.effect"))
+}
+
+func TestKeysThatAreRefused(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, effect(created))
+	for name, c := range map[string]struct {
+		headers []string
+		code    string
+	}{
+		"missing":            {nil, "IDEMPOTENCY_KEY_REQUIRED"},
+		"empty":              {[]string{"Idempotency-Key", ""}, "IDEMPOTENCY_KEY_INVALID"},
+		"repeated":           {[]string{"Idempotency-Key", "a", "Idempotency-Key", "a"}, "IDEMPOTENCY_KEY_INVALID"},
+		"joined by a proxy":  {[]string{"Idempotency-Key", "a, b"}, "IDEMPOTENCY_KEY_INVALID"},
+		"256 bytes":          {[]string{"Idempotency-Key", strings.Repeat("k", 256)}, "IDEMPOTENCY_KEY_INVALID"},
+		"open quote":         {[]string{"Idempotency-Key", `"a`}, "IDEMPOTENCY_KEY_INVALID"},
+		"quote alone":        {[]string{"Idempotency-Key", `"`}, "IDEMPOTENCY_KEY_INVALID"},
+		"quoted nothing":     {[]string{"Idempotency-Key", `""`}, "IDEMPOTENCY_KEY_INVALID"},
+		"escape in a quoted": {[]string{"Idempotency-Key", `"a\"b"`}, "IDEMPOTENCY_KEY_INVALID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, s, "", `{}`, c.headers...)
+			require.Equal(t, http.StatusBadRequest, res.StatusCode)
+			require.Contains(t, res.body, c.code)
+		})
+	}
+	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
+}
+
+func TestQuotedAndBareSpellOneKey(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, effect(created))
+	require.Equal(t, http.StatusCreated, post(t, s, `"k"`, `{}`).StatusCode)
+	require.Equal(t, "true", post(t, s, `k`, `{}`).Header.Get("Idempotent-Replayed"))
+}
+
+func TestAKeyUsedForSomethingElseIsRefused(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, effect(created))
+	require.Equal(t, http.StatusCreated, post(t, s, "k", `{}`).StatusCode)
+	for name, res := range map[string]answer{
+		"body":         post(t, s, "k", `{"a":1}`),
+		"white space":  post(t, s, "k", `{} `),
+		"query":        postTo(t, s, "/things/1?a=1", "k", `{}`),
+		"resource":     postTo(t, s, "/things/2", "k", `{}`),
+		"content type": s.do(t, http.MethodPost, "/things/1", `{}`, "Idempotency-Key", "k", "Content-Type", "application/json; charset=utf-8"),
+	} {
+		require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, name)
+		require.Contains(t, res.body, "IDEMPOTENCY_KEY_REUSED", name)
+	}
+	require.Equal(t, 1, f.count(t, "shop.effect"))
+}
+
+func TestTenantsAndPrincipalsDoNotMeet(t *testing.T) {
+	f := newFixture(t)
+	h := httpapi.Transactional(f.guard, httpapi.Policy{}, created)
+	for i, ctx := range []context.Context{
+		t.Context(),
+		reqctx.WithTenant(t.Context(), "acme"),
+		reqctx.WithPrincipal(t.Context(), "acme"),
+		reqctx.WithPrincipal(reqctx.WithTenant(t.Context(), "acme"), "ada"),
+	} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/things/1", strings.NewReader(`{}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusCreated, w.Code)
+		require.Empty(t, w.Header().Get("Idempotent-Replayed"), "case %d", i)
+	}
+}
+
+func TestADuplicateOfARunningOneIsToldToWait(t *testing.T) {
+	f := newFixture(t)
+	running, finish := make(chan struct{}), make(chan struct{})
+	s := f.serve(t, httpapi.Policy{}, effect(func(ctx context.Context, tr *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
+		close(running)
+		<-finish
+		return created(ctx, tr, r)
+	}))
+	var first answer
+	var wg sync.WaitGroup
+	wg.Go(func() { first = post(t, s, "k", `{}`) })
+	<-running
+	res := post(t, s, "k", `{}`) // while the first one's transaction is open
+	require.Equal(t, http.StatusConflict, res.StatusCode)
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+	require.Contains(t, res.body, "IDEMPOTENCY_IN_PROGRESS")
+	close(finish)
+	wg.Wait()
+	require.Equal(t, http.StatusCreated, first.StatusCode)
+}
+
+func TestManyAtOnceTakeEffectOnce(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, effect(created))
+	var created, waits atomic.Int64
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			switch res := post(t, s, "k", `{}`); res.StatusCode {
+			case http.StatusCreated:
+				created.Add(1)
+			case http.StatusConflict:
+				waits.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int64(50), created.Load()+waits.Load())
+	require.Positive(t, created.Load())
+	require.Equal(t, 1, f.count(t, "shop.effect"))
+}
+
+func TestFailuresTakeNoEffectAndAreNotStored(t *testing.T) {
+	refuse := func(status int) handler {
+		return func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			return &httpapi.Response{Status: status, Body: []byte("no")}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		answer handler
+		status int
+	}{
+		"error without a code": {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			return nil, errors.New("canary")
+		}, 500},
+		"error with a code": {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			return nil, fault.New(fault.NotFound, "things.Put", nil)
+		}, 404},
+		"refusal":       {refuse(409), 409},
+		"server error":  {refuse(503), 503},
+		"no answer":     {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) { return nil, nil }, 500},
+		"broken answer": {refuse(42), 500},
+		"204 with body": {refuse(204), 500},
+		"too large": {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			return &httpapi.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 8<<10)}, nil
+		}, 500},
+		"panic":             {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) { panic("canary") }, 500},
+		"refused at COMMIT": {effect(created), 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			s := f.serve(t, httpapi.Policy{}, effect(c.answer))
+			for range 2 { // a repeat runs again
+				res := post(t, s, "k", `{}`)
+				require.Equal(t, c.status, res.StatusCode)
+				require.Empty(t, res.Header.Get("Idempotent-Replayed"))
+				body := res.body
+				require.NotContains(t, body, "canary")
+				require.NotContains(t, body, "23505")
+			}
+			require.Zero(t, f.count(t, "shop.effect"))
+			require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
+		})
+	}
+}
+
+func TestARefusalIsStoredWhereThePolicySaysSo(t *testing.T) {
+	f := newFixture(t)
+	runs := 0
+	s := f.serve(t, httpapi.Policy{StoreRefusal: func(status int) bool { return status < 500 }},
+		effect(func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			runs++
+			return nil, fault.Invalid("things.Put", fault.Field{Path: "name", Problem: "is taken", Fix: fmt.Sprint("run ", runs)})
+		}))
+	first := post(t, s, "k", `{}`)
+	require.Equal(t, http.StatusUnprocessableEntity, first.StatusCode)
+	body := first.body
+	require.Contains(t, body, "run 1")
+
+	again := post(t, s, "k", `{}`)
+	require.Equal(t, http.StatusUnprocessableEntity, again.StatusCode)
+	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+	require.Equal(t, httpapi.ProblemType, again.Header.Get("Content-Type"))
+	require.Equal(t, body, again.body)
+	require.Equal(t, 1, runs)
+	require.Zero(t, f.count(t, "shop.effect"))
+}
+
+func TestARefusalThatARetryCouldChangeIsNeverStored(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{StoreRefusal: func(int) bool { return true }},
+		func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+			return nil, fault.New(fault.DBDeadlock, "things.Put", nil)
+		})
+	require.Equal(t, http.StatusConflict, post(t, s, "k", `{}`).StatusCode)
+	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
+}
+
+func TestDecodeRefusesBeforeAnythingIsClaimed(t *testing.T) {
+	f := newFixture(t)
+	type input struct{ Name string }
+	s := f.serve(t, httpapi.Policy{MaxBody: 20, Decode: func(r *httpapi.Request) (any, error) {
+		var in input
+		return in, httpapi.Decode(r.Body, &in)
+	}}, func(_ context.Context, _ *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
+		require.IsType(t, input{}, r.Input)
+		return httpapi.JSON(http.StatusOK, r.Input)
+	})
+	require.Equal(t, http.StatusBadRequest, post(t, s, "k", `{"other":1}`).StatusCode)
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(t, s, "k", `{"Name":"`+strings.Repeat("x", 20)+`"}`).StatusCode)
+	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
+	require.Equal(t, http.StatusOK, post(t, s, "k", `{"Name":"x"}`).StatusCode)
+}
+
+func TestACallerThatLeavesFinalisesTheClaim(t *testing.T) {
+	f := newFixture(t)
+	running := make(chan struct{}, 1)
+	s := f.serve(t, httpapi.Policy{}, effect(func(ctx context.Context, _ *tx.Tx, _ *httpapi.Request) (*httpapi.Response, error) {
+		running <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/things/1", strings.NewReader(`{}`))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "k")
+	go func() {
+		<-running
+		leave()
+	}()
+	_, err = s.Client().Do(req) //nolint:bodyclose // there is no response
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
+	require.Zero(t, f.count(t, "shop.effect"))
+}
+
+// slowReader is a client that takes the headers and then nothing until it is told to.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	writing, read chan struct{}
+}
+
+func (s *slowReader) Write(b []byte) (int, error) {
+	close(s.writing)
+	<-s.read
+	return s.ResponseRecorder.Write(b)
+}
+
+func TestNoConnectionIsHeldWhileTheResponseIsWritten(t *testing.T) {
+	f := newFixture(t)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/things/1", strings.NewReader(`{}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", "k")
+	w := &slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	var wg sync.WaitGroup
+	wg.Go(func() { httpapi.Transactional(f.guard, httpapi.Policy{}, effect(created)).ServeHTTP(w, r) })
+	<-w.writing
+	require.Zero(t, f.db.Stat().AcquiredConns())
+	require.Equal(t, 1, f.count(t, "shop.effect"), "written before COMMIT")
+	close(w.read)
+	wg.Wait()
+}
