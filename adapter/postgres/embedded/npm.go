@@ -66,8 +66,7 @@ func npmPack(ctx context.Context, npm, dir, spec string) (string, error) {
 	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second
 	if _, err := cmd.Output(); err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return "", fmt.Errorf("npm pack %s: %w: %s", spec, errors.Join(err, ctx.Err()), firstLine(exit.Stderr))
 		}
 		return "", fmt.Errorf("npm pack %s: %w", spec, errors.Join(err, ctx.Err()))
