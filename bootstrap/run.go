@@ -1,0 +1,118 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"caskeleton.dev/adapter/httpapi"
+	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/fault"
+)
+
+// drainTimeout bounds how long requests in flight may take to finish once the service is told to stop.
+const drainTimeout = 20 * time.Second
+
+// Run serves s until ctx is cancelled, then stops in order and returns nil. It writes "listening on http://..." to out once it is ready to
+// be used.
+func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *slog.Logger) error {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.HTTP.Addr)
+	if err != nil {
+		return fmt.Errorf("APP_HTTP_ADDR %s cannot be listened on: %w", c.HTTP.Addr, err)
+	}
+	p := &process{service: s, log: log}
+	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.connected}, {Name: "schema", Probe: p.migrated}}, &httpapi.HealthOptions{Logger: log}); err != nil {
+		return err
+	}
+	server := httpapi.NewServer(c.HTTP.Addr, httpapi.Wrap(p.mux(), log), log)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ln) }() // ends with Shutdown or Close below
+
+	err = p.up(ctx, c)
+	if err == nil {
+		url := "http://" + ln.Addr().String()
+		_, _ = fmt.Fprintf(out, "listening on %s\n", url)
+		if s.Try != nil {
+			_, _ = io.WriteString(out, s.Try(url))
+		}
+		select {
+		case <-ctx.Done():
+		case err = <-failed:
+		}
+	}
+	return errors.Join(stopped(ctx, err), p.down(ctx, server))
+}
+
+// stopped is nil where err only says that the start was told to stop.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// process is the service between its first and its last moment.
+type process struct {
+	service Service
+	log     *slog.Logger
+	health  *httpapi.Health
+	app     atomic.Pointer[App]
+	routes  atomic.Pointer[http.Handler]
+}
+
+// up starts what is behind the listener, and makes the service ready.
+func (p *process) up(ctx context.Context, c *config.Config) error {
+	app, err := start(ctx, c, p.service, p.log)
+	if err != nil {
+		return err
+	}
+	p.app.Store(app)
+	routes, err := p.service.Routes(app)
+	if err != nil {
+		return err
+	}
+	p.routes.Store(&routes)
+	p.health.SetReady(true)
+	return nil
+}
+
+// down stops in the reverse order. The caller is gone by then, so that the bounds are its own.
+func (p *process) down(ctx context.Context, server *http.Server) error {
+	p.health.Drain()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
+	}
+	if app := p.app.Load(); app != nil {
+		err = errors.Join(err, app.DB.Close(ctx))
+	}
+	p.log.InfoContext(ctx, "stopped")
+	return err
+}
+
+// mux serves the probes from the first moment on, and the service's routes once they are there.
+func (p *process) mux() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", p.health.Livez)
+	mux.HandleFunc("GET /readyz", p.health.Readyz)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if h := p.routes.Load(); h != nil {
+			(*h).ServeHTTP(w, r)
+			return
+		}
+		httpapi.WriteProblem(w, r, &fault.Error{Code: fault.DBUnavailable, Op: "bootstrap.Run", After: time.Second}, nil)
+	})
+	return mux
+}
+
+func (p *process) connected(ctx context.Context) error { return p.app.Load().DB.Ping(ctx) }
+
+func (p *process) migrated(ctx context.Context) error { return p.app.Load().schema.Verify(ctx) }

@@ -1,0 +1,63 @@
+package bootstrap
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/bootstrap/config"
+)
+
+func TestTheDevSecretIsMadeOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var made [8]string
+	var wg sync.WaitGroup
+	for i := range made {
+		wg.Go(func() {
+			secret, err := devSecret(dir)
+			made[i] = string(secret)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, secret := range made {
+		require.Equal(t, made[0], secret)
+	}
+	require.GreaterOrEqual(t, len(made[0]), 32)
+
+	info, err := os.Stat(filepath.Join(dir, devSecretFile))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "temporary files are removed")
+}
+
+func TestKeyringByProfile(t *testing.T) {
+	key := config.NewSecret("0123456789abcdef0123456789abcdef")
+	for name, c := range map[string]struct {
+		config config.Config
+		fails  string
+	}{
+		"dev makes its own":         {config.Config{Profile: config.Dev}, ""},
+		"prod with a key":           {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": key}}}, ""},
+		"prod refuses without":      {config.Config{Profile: config.Prod}, "APP_IDEMPOTENCY_KEY_<version> is not set"},
+		"a short key is refused":    {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": config.NewSecret("short")}}}, "5 bytes"},
+		"two keys are not taken in": {config.Config{Profile: config.Dev, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": key, "2": key}}}, "rotation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.DataDir = t.TempDir()
+			_, err := keyring(&c.config)
+			if c.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.fails)
+		})
+	}
+}

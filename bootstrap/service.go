@@ -1,0 +1,39 @@
+package bootstrap
+
+import (
+	"log/slog"
+	"net/http"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
+)
+
+// Service is what a service adds to the kit.
+type Service struct {
+	Name    string               // in logs, and as PostgreSQL's application_name
+	Streams []migrations.Stream  // its own migrations, applied after the kit's
+	Meter   metric.MeterProvider // nil measures nothing
+	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
+	Routes func(*App) (http.Handler, error)
+	// Try returns what to show to whoever started it by hand, given its URL; nil shows nothing.
+	Try func(url string) string
+}
+
+// streams returns all that the database must have.
+func (s Service) streams() []migrations.Stream { return append(migrations.All(), s.Streams...) }
+
+// App is the wired kit, given to a service's Routes. It is not changed afterwards.
+type App struct {
+	Config      *config.Config
+	Log         *slog.Logger
+	DB          *postgres.DB
+	Runner      *tx.Runner
+	Idempotency *idempotency.Guard
+
+	schema *migrations.Migrator // verifies as the runtime role
+}

@@ -1,0 +1,113 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/embedded"
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
+)
+
+// PostgresDir returns where the embedded PostgreSQL of a configuration keeps its data.
+func PostgresDir(c *config.Config) string { return filepath.Join(c.DataDir, "postgres") }
+
+// start brings up everything behind the listener. On failure nothing is left open.
+func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (_ *App, err error) {
+	keys, err := keyring(c)
+	if err != nil {
+		return nil, err
+	}
+	dsn, migrationDSN, err := database(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	db, err := open(ctx, c, s, dsn, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = db.Close(context.WithoutCancel(ctx)) // nothing is in flight yet
+		}
+	}()
+	if migrationDSN != "" {
+		if err := migrate(ctx, migrationDSN, s, log); err != nil {
+			return nil, err
+		}
+	}
+	schema, err := migrations.New(dsn, s.streams(), &migrations.Options{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	guard, err := idempotency.New(pgidempotency.New(db), runner, keys, &idempotency.Options{
+		Lease: c.Idempotency.Lease, Expiry: c.Idempotency.Expiry, InlineLimit: int(c.Idempotency.InlineLimit), Meter: s.Meter, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}, nil
+}
+
+// database returns the DSN to work with, and the one to migrate with. The latter is "" where the service must not migrate: in the prod
+// profile without APP_MIGRATION_DSN, somebody else does, and readiness waits for it.
+func database(ctx context.Context, c *config.Config, log *slog.Logger) (dsn, migrationDSN string, err error) {
+	if c.DB.URL.IsSet() {
+		if c.Profile == config.Dev || c.DB.MigrationDSN.IsSet() {
+			migrationDSN = c.DB.Migration().Reveal()
+		}
+		return c.DB.URL.Reveal(), migrationDSN, nil
+	}
+	server, err := embedded.Start(ctx, embedded.Options{DataDir: PostgresDir(c), Logger: log})
+	if err != nil {
+		return "", "", err
+	}
+	log.InfoContext(ctx, "embedded PostgreSQL is up; it keeps running until it is stopped", "version", server.Version(), "data_dir", server.DataDir())
+	return server.DSN(), server.DSN(), nil
+}
+
+// open connects. A server that cannot be reached yet is waited for: the process is alive meanwhile, and not ready.
+func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slog.Logger) (*postgres.DB, error) {
+	const first, most = 250 * time.Millisecond, 5 * time.Second
+	for pause := first; ; pause = min(2*pause, most) {
+		db, err := postgres.Open(ctx, postgres.Config{
+			DSN: dsn, ApplicationName: s.Name, ExecMode: c.DB.ExecMode,
+			MaxConns: c.DB.MaxConns, MaxLifetime: c.DB.MaxLifetime, IdleTime: c.DB.IdleTime,
+			AcquireTimeout: c.DB.AcquireTimeout, StatementTimeout: c.DB.StatementTimeout, LockTimeout: c.DB.LockTimeout, IdleTxTimeout: c.DB.IdleTxTimeout,
+		}, &postgres.Options{Meter: s.Meter, Logger: log})
+		if err == nil || fault.CodeOf(err) != fault.DBUnavailable {
+			return db, err
+		}
+		log.WarnContext(ctx, "PostgreSQL is not reachable yet", "error", err, "next_try_in", pause)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func migrate(ctx context.Context, dsn string, s Service, log *slog.Logger) error {
+	m, err := migrations.New(dsn, s.streams(), &migrations.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	applied, err := m.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrating: %w", err)
+	}
+	log.InfoContext(ctx, "schema is up to date", "applied", len(applied))
+	return nil
+}
