@@ -1,0 +1,103 @@
+// Package postgres stores the order service's data. Each method works in the transaction it is given.
+package postgres
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/examples/orders/domain"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrations returns the files of the stream "orders".
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the path is a constant
+	}
+	return sub
+}
+
+// Orders implements app.Orders.
+type Orders struct{}
+
+type item struct {
+	SKU      string `json:"sku"`
+	Quantity int    `json:"quantity"`
+}
+
+const insertOrder = `
+with o as (
+  insert into orders."order" (id, status, customer_id, total_cents, version)
+  values ($1::uuid, $2, $3, $4, $5)
+  returning id, created_at
+), i as (
+  insert into orders.order_item (order_id, line, sku, quantity)
+  select o.id, e.line, e.item ->> 'sku', (e.item ->> 'quantity')::int
+  from o, jsonb_array_elements($6::jsonb) with ordinality as e (item, line)
+)
+select created_at from o`
+
+// Insert stores the order and its items in one round trip.
+func (Orders) Insert(ctx context.Context, t *tx.Tx, o domain.Order) (domain.Order, error) {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	items := make([]item, len(o.Items))
+	for i, it := range o.Items {
+		items[i] = item(it)
+	}
+	list, err := json.Marshal(items)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	err = q.QueryRow(ctx, insertOrder, o.ID, string(o.Status), o.CustomerID, o.TotalCents, o.Version, string(list)).Scan(&o.CreatedAt)
+	return o, err
+}
+
+const findOrder = `
+select o.id::text, o.status, o.customer_id, o.total_cents, o.version, o.created_at,
+  (select jsonb_agg(jsonb_build_object('sku', i.sku, 'quantity', i.quantity) order by i.line)::text
+   from orders.order_item i where i.order_id = o.id)
+from orders."order" o
+where o.id = $1::uuid`
+
+// Find returns the order with its items in one round trip.
+func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error) {
+	if _, err := uuid.Parse(id); err != nil {
+		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
+	}
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	var o domain.Order
+	var list string
+	err = q.QueryRow(ctx, findOrder, id).Scan(&o.ID, &o.Status, &o.CustomerID, &o.TotalCents, &o.Version, &o.CreatedAt, &list)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
+	}
+	if err != nil {
+		return domain.Order{}, err
+	}
+	var items []item
+	if err := json.Unmarshal([]byte(list), &items); err != nil {
+		return domain.Order{}, err
+	}
+	for _, it := range items {
+		o.Items = append(o.Items, domain.Item(it))
+	}
+	return o, nil
+}

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"context"
+
+	"caskeleton.dev/examples/orders/domain"
+	"caskeleton.dev/tx"
+)
+
+// PlaceOrder places orders.
+type PlaceOrder struct {
+	Orders   Orders
+	Products Products
+	NewID    func() string
+}
+
+// Do places one order in t. A draft that breaks a rule is REQUEST_INVALID, with every field at fault.
+func (u PlaceOrder) Do(ctx context.Context, t *tx.Tx, d domain.Draft) (domain.Order, error) {
+	if err := d.Validate(); err != nil { // before the database hears of it
+		return domain.Order{}, err
+	}
+	skus := make([]string, len(d.Items))
+	for i, it := range d.Items {
+		skus[i] = it.SKU
+	}
+	prices, err := u.Products.Prices(ctx, t, skus)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	o, err := domain.Place(u.NewID(), d, prices)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	return u.Orders.Insert(ctx, t, o)
+}
