@@ -164,12 +164,12 @@ func classify(_ context.Context, n int) error {
 }
 
 func (f *fixture) comparisons() []comparison {
-	const n, rounds = 300, 15
+	const n, rounds = 300, 30
 	return []comparison{
 		{"SQLSTATE classification", "<= 150 ns, 0 allocations", side{"postgres.Classify", classify}, side{}, 1_000_000, rounds},
 		{"write transaction, one INSERT", "<= 1.05x", side{"tx.Runner.InWrite", f.inWrite}, side{"pgx.BeginFunc", f.beginFunc}, n, rounds},
 		{"read-only transaction, one SELECT", "-", side{"tx.Runner.InReadOnly", f.inReadOnly}, side{"pgx.BeginTxFunc", f.beginReadOnly}, n, rounds},
 		{"keyed operation, first time", "three statements more", side{"idempotency.Do", f.first}, side{"pgx.BeginFunc", f.beginFunc}, n, rounds},
-		{"keyed operation, repeat", "one statement", side{"idempotency.Do", f.replay}, side{"one SELECT", f.readOne}, n, rounds},
+		{"keyed operation, repeat", "one statement", side{"idempotency.Do", f.replay}, side{"select 1", f.readOne}, n, rounds},
 	}
 }

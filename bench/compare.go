@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -23,48 +24,72 @@ type comparison struct {
 	rounds int
 }
 
+// cost is what one operation takes.
+type cost struct {
+	time   time.Duration
+	allocs float64
+}
+
 // result holds medians over the rounds.
 type result struct {
 	comparison
-	kitOp, otherOp time.Duration
-	ratio          float64 // median of the ratios round by round, 0 without another side
+	kitCost, otherCost cost
+	ratio              float64 // median of the ratios of time round by round, 0 without another side
 }
 
 func (c comparison) measure(ctx context.Context) (result, error) {
-	var kit, other []time.Duration
+	var kit, other []cost
 	var ratios []float64
 	for i := range c.rounds + 1 { // the first one warms up
-		k, err := c.kit.time(ctx, c.n)
-		if err != nil {
-			return result{}, fmt.Errorf("%s: %s: %w", c.name, c.kit.name, err)
+		var k, o cost
+		order := []func() error{
+			func() (err error) { k, err = c.kit.measure(ctx, c.n); return err },
+			func() (err error) { o, err = c.other.measure(ctx, c.n); return err },
 		}
-		o, err := c.other.time(ctx, c.n)
-		if err != nil {
-			return result{}, fmt.Errorf("%s: %s: %w", c.name, c.other.name, err)
+		if i%2 == 1 { // neither is always the one that finds the caches cold
+			slices.Reverse(order)
+		}
+		for _, run := range order {
+			if err := run(); err != nil {
+				return result{}, fmt.Errorf("%s: %w", c.name, err)
+			}
 		}
 		if i == 0 {
 			continue
 		}
 		kit, other = append(kit, k), append(other, o)
-		if o > 0 {
-			ratios = append(ratios, float64(k)/float64(o))
+		if o.time > 0 {
+			ratios = append(ratios, float64(k.time)/float64(o.time))
 		}
 	}
-	r := result{comparison: c, kitOp: median(kit), otherOp: median(other)}
+	r := result{comparison: c, kitCost: medians(kit), otherCost: medians(other)}
 	if len(ratios) > 0 {
 		r.ratio = median(ratios)
 	}
 	return r, nil
 }
 
-// time returns the time of one operation.
-func (s side) time(ctx context.Context, n int) (time.Duration, error) {
+// measure returns the cost of one operation, over n of them.
+func (s side) measure(ctx context.Context, n int) (cost, error) {
 	if s.run == nil {
-		return 0, nil
+		return cost{}, nil
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	start := time.Now()
 	err := s.run(ctx, n)
-	return time.Since(start) / time.Duration(n), err
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	return cost{took / time.Duration(n), float64(after.Mallocs-before.Mallocs) / float64(n)}, err
+}
+
+func medians(rounds []cost) cost {
+	var times []time.Duration
+	var allocs []float64
+	for _, c := range rounds {
+		times, allocs = append(times, c.time), append(allocs, c.allocs)
+	}
+	return cost{median(times), median(allocs)}
 }
 
 func median[T time.Duration | float64](v []T) T {

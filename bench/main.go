@@ -81,16 +81,18 @@ func render(w io.Writer, results []result, version, durable string) {
 	p("- date: %s", time.Now().UTC().Format(time.DateOnly))
 	p("- machine: %s/%s, %d CPUs%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuModel())
 	p("- %s, pgx %s, PostgreSQL %s over loopback TCP, %s\n", runtime.Version(), moduleVersion("github.com/jackc/pgx/v5"), version, durable)
-	p("| what | kit | a time | beside | a time | ratio | target |")
+	p("| what | kit | time, allocations | beside | time, allocations | ratio | target |")
 	p("|---|---|---|---|---|---|---|")
 	for _, r := range results {
 		ratio, other, name := "-", "-", "-"
 		if r.ratio > 0 {
-			ratio, other, name = fmt.Sprintf("%.2f", r.ratio), duration(r.otherOp), "`"+r.other.name+"`"
+			ratio, other, name = fmt.Sprintf("%.2f", r.ratio), r.otherCost.String(), "`"+r.other.name+"`"
 		}
-		p("| %s | `%s` | %s | %s | %s | %s | %s |", r.name, r.kit.name, duration(r.kitOp), name, other, ratio, r.target)
+		p("| %s | `%s` | %s | %s | %s | %s | %s |", r.name, r.kit.name, r.kitCost, name, other, ratio, r.target)
 	}
 }
+
+func (c cost) String() string { return fmt.Sprintf("%s, %.0f", duration(c.time), c.allocs) }
 
 func duration(d time.Duration) string {
 	if d < 10*time.Microsecond {
