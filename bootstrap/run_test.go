@@ -86,19 +86,26 @@ func wait[T any](t *testing.T, c <-chan T) T {
 	}
 }
 
-// status returns the status and body of a GET, 0 where nobody answers.
-func status(t *testing.T, url string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
+// get returns the status and body of a GET.
+func get(ctx context.Context, url string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, ""
+		return 0, "", err
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	return res.StatusCode, string(body)
+	return res.StatusCode, string(body), err
+}
+
+// status is get in a test's own goroutine; its status is 0 where nobody answers.
+func status(t *testing.T, url string) (int, string) {
+	t.Helper()
+	code, body, _ := get(t.Context(), url)
+	return code, body
 }
 
 // becomes waits for a status.
@@ -138,8 +145,8 @@ func TestARequestInFlightIsFinishedBeforeTheEnd(t *testing.T) {
 
 	answer := make(chan string, 1)
 	go func() {
-		code, body := status(t, url+"/slow")
-		answer <- fmt.Sprint(code, " ", body)
+		code, body, err := get(t.Context(), url+"/slow")
+		answer <- fmt.Sprint(code, " ", body, " ", err)
 	}()
 	wait(t, entered)
 	r.cancel()
@@ -150,7 +157,7 @@ func TestARequestInFlightIsFinishedBeforeTheEnd(t *testing.T) {
 	default:
 	}
 	close(leave)
-	require.Equal(t, "200 done", wait(t, answer))
+	require.Equal(t, "200 done <nil>", wait(t, answer))
 	require.NoError(t, wait(t, r.result))
 }
 
