@@ -10,7 +10,7 @@ import (
 type Config struct {
 	Profile     Profile
 	HTTP        HTTP
-	DataDir     string // where the embedded PostgreSQL keeps its data
+	DataDir     string // of the embedded PostgreSQL, and of the secret that the dev profile makes
 	DB          DB
 	Idempotency Idempotency
 

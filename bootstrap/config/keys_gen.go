@@ -6,7 +6,7 @@ package config
 var keys = []Key{
 	{Env: "APP_PROFILE", Path: "profile", Type: "enum", Default: "dev", Values: []string{"dev", "prod"}, Doc: "Where the service runs. dev suits a laptop and is the default so that `make run` needs no settings; set prod wherever others depend on the service: it refuses to start without a database and secrets of its own."},
 	{Env: "APP_HTTP_ADDR", Path: "http.addr", Type: "string", Default: "127.0.0.1:8080", Doc: "Address and port to listen on; port 0 takes a free one, which is printed."},
-	{Env: "APP_DATA_DIR", Path: "data_dir", Type: "string", Default: "./.data", Doc: "Directory of the embedded PostgreSQL, used only where DATABASE_URL is not set."},
+	{Env: "APP_DATA_DIR", Path: "data_dir", Type: "string", Default: "./.data", Doc: "Directory of the embedded PostgreSQL and, in the dev profile, of the idempotency secret that it makes; not used where DATABASE_URL and APP_IDEMPOTENCY_KEY_<version> are set."},
 	{Env: "DATABASE_URL", Path: "db.url", Type: "string", Secret: true, Doc: "PostgreSQL for the service's own role, as a URL or a keyword string. Without it an embedded server is started."},
 	{Env: "APP_MIGRATION_DSN", Path: "db.migration_dsn", Type: "string", Secret: true, Doc: "PostgreSQL for the role that owns the schema, connected directly and not through a pooler. Without it migrations use DATABASE_URL."},
 	{Env: "APP_DB_MAX_CONNS", Path: "db.max_conns", Type: "int", Default: "10", Doc: "Connections that the pool opens at most."},
