@@ -24,7 +24,7 @@ const drainTimeout = 20 * time.Second
 func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *slog.Logger) error {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.HTTP.Addr)
 	if err != nil {
-		return fmt.Errorf("APP_HTTP_ADDR %s cannot be listened on: %w", c.HTTP.Addr, err)
+		return fmt.Errorf("APP_HTTP_ADDR %s cannot be listened on; stop what has the port, or set another one: %w", c.HTTP.Addr, err)
 	}
 	p := &process{service: s, log: log}
 	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.connected}, {Name: "schema", Probe: p.migrated}}, &httpapi.HealthOptions{Logger: log}); err != nil {

@@ -23,7 +23,7 @@ func keyring(c *config.Config) (idempotency.Keyring, error) {
 	case version != "":
 		return idempotency.NewKeyring(version, []byte(c.Idempotency.Keys[version].Reveal()))
 	case c.Profile != config.Dev:
-		return idempotency.Keyring{}, errors.New("APP_IDEMPOTENCY_KEY_<version> is not set; set APP_IDEMPOTENCY_KEY_1 to at least 32 random bytes")
+		return idempotency.Keyring{}, errors.New("APP_IDEMPOTENCY_KEY_<version> is not set; set APP_IDEMPOTENCY_KEY_V1 to the output of: openssl rand -base64 32")
 	}
 	secret, err := devSecret(c.DataDir)
 	if err != nil {
