@@ -108,7 +108,7 @@ func (p *process) mux() http.Handler {
 			(*h).ServeHTTP(w, r)
 			return
 		}
-		httpapi.WriteProblem(w, r, &fault.Error{Code: fault.DBUnavailable, Op: "bootstrap.Run", After: time.Second}, nil)
+		httpapi.WriteProblem(w, r, &fault.Error{Code: fault.DBUnavailable, Op: "bootstrap.Run", After: time.Second}, p.log)
 	})
 	return mux
 }

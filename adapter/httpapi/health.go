@@ -15,7 +15,7 @@ import (
 // HealthOptions tune a [Health]. Zero fields mean the defaults.
 type HealthOptions struct {
 	Timeout time.Duration // of each check; 2 s
-	Logger  *slog.Logger  // nil logs nothing
+	Logger  *slog.Logger  // nil means slog.Default()
 }
 
 // Health answers liveness and readiness probes. A new one is not ready. It is safe for concurrent use.

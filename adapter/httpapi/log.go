@@ -11,7 +11,7 @@ import (
 
 func loggerOr(log *slog.Logger) *slog.Logger {
 	if log == nil {
-		return slog.New(slog.DiscardHandler)
+		return slog.Default()
 	}
 	return log
 }

@@ -23,7 +23,7 @@ import (
 //   - recovery: a panic becomes a 500 where nothing is written yet, else the connection is aborted. The log gets the panic's type and
 //     stack, not its value, which may hold what the caller sent. [http.ErrAbortHandler] passes.
 //
-// A nil log logs nothing.
+// A nil log means slog.Default().
 func Wrap(next http.Handler, log *slog.Logger) http.Handler {
 	log = loggerOr(log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -55,7 +55,7 @@ func NewProblem(ctx context.Context, err error) Problem {
 	return p
 }
 
-// WriteProblem answers the request with what a client may know about err, and logs the rest of it; a nil log logs nothing. It is meant
+// WriteProblem answers the request with what a client may know about err, and logs the rest of it; a nil log means slog.Default(). It is meant
 // for errors: a nil err is answered as [fault.Internal].
 //
 // Where the caller has gone away and err only says so, the answer is an empty 499, logged at debug level. Where the response has begun

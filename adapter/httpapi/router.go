@@ -18,7 +18,7 @@ type Mux struct {
 	log *slog.Logger
 }
 
-// NewMux returns an empty mux. Errors of its handlers go to log; nil logs nothing.
+// NewMux returns an empty mux. Errors of its handlers go to log; nil means slog.Default().
 func NewMux(log *slog.Logger) *Mux { return &Mux{mux: http.NewServeMux(), log: log} }
 
 // Handle registers a handler that renders its own errors. It panics on an invalid or conflicting pattern, as [http.ServeMux.Handle] does.

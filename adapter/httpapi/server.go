@@ -16,7 +16,7 @@ const (
 )
 
 // NewServer returns a server for h on addr, with every bound set. What net/http has to say, such as a failed TLS handshake, goes to log
-// as a warning; nil logs nothing. The caller serves, and shuts down.
+// as a warning; nil means slog.Default(). The caller serves, and shuts down.
 func NewServer(addr string, h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Addr:              addr,

@@ -38,7 +38,7 @@ type Policy struct {
 	// StoreRefusal says for which statuses from 400 up a refusal is stored and replayed, where the default is for none: the transaction is
 	// rolled back, and a repeat runs again. Failures that are retryable are never stored.
 	StoreRefusal func(status int) bool
-	// Logger gets what clients do not; nil logs nothing.
+	// Logger gets what clients do not; nil means slog.Default().
 	Logger *slog.Logger
 }
 

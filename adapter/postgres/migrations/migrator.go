@@ -26,7 +26,7 @@ type Options struct {
 	LockTimeout      time.Duration // how long Up waits, for each stream, for another instance to finish: 60 s
 	TableLockTimeout time.Duration // lock_timeout of the statements in a transaction: 5 s. A queue behind a waiting DDL stops the service
 	Ahead            AheadPolicy   // AheadStart
-	Logger           *slog.Logger  // nothing is logged
+	Logger           *slog.Logger  // slog.Default()
 }
 
 // Migrator migrates one database. It holds no connection between calls and may be used by several goroutines at once.
@@ -109,7 +109,7 @@ func (o *Options) withDefaults() (Options, error) {
 		out.TableLockTimeout = 5 * time.Second
 	}
 	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
+		out.Logger = slog.Default()
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func Template(tb testing.TB, streams ...migrations.Stream) pgtest.Template {
 	name, err := digest(streams)
 	require.NoError(tb, err)
 	return pgtest.Template{Name: "migrations " + name, Prepare: func(ctx context.Context, dsn string) error {
-		m, err := migrations.New(dsn, streams, nil)
+		m, err := migrations.New(dsn, streams, &migrations.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
