@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // fake is a migrator whose state is the database's name.
 type fake string
 
-func openFake(dsn string) (cli.Migrator, error) {
+func openFake(dsn string, _ *slog.Logger) (cli.Migrator, error) {
 	name := dsn[strings.LastIndex(dsn, "/")+1:]
 	if name == "never" {
 		return nil, errors.New("the runtime role must not migrate where there is another")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,8 @@ type Migrator interface {
 	Verify(ctx context.Context) error
 }
 
-// NewMigrator makes a Migrator for the database at dsn. Its errors must not hold dsn.
-type NewMigrator func(dsn string) (Migrator, error)
+// NewMigrator makes a Migrator for the database at dsn, which logs what it waits for and warns of. Its errors must not hold dsn.
+type NewMigrator func(dsn string, log *slog.Logger) (Migrator, error)
 
 // Migration is one version of one stream.
 type Migration struct {
@@ -35,7 +36,7 @@ func migrateCommand(s *Session, open NewMigrator) *cobra.Command {
 	group := &cobra.Command{Use: "migrate", Short: "Bring the database to what this binary needs"}
 	sub := func(use, short string, run func(cmd *cobra.Command, m Migrator) error) {
 		group.AddCommand(&cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := s.migrator(open)
+			m, err := s.migrator(cmd, open)
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ func migrateCommand(s *Session, open NewMigrator) *cobra.Command {
 	return group
 }
 
-func (s *Session) migrator(open NewMigrator) (Migrator, error) {
+func (s *Session) migrator(cmd *cobra.Command, open NewMigrator) (Migrator, error) {
 	c, err := s.Config()
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (s *Session) migrator(open NewMigrator) (Migrator, error) {
 	if !dsn.IsSet() {
 		return nil, Refused("no database to migrate", "set APP_MIGRATION_DSN, or DATABASE_URL where one role does both")
 	}
-	return open(dsn.Reveal())
+	return open(dsn.Reveal(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 }
 
 func (s *Session) migrateUp(cmd *cobra.Command, m Migrator) error {

@@ -2,14 +2,15 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 
 	"caskeleton.dev/adapter/postgres/migrations"
 )
 
 // Streams returns the Migrator of the kit's streams and of a service's own.
 func Streams(own ...migrations.Stream) NewMigrator {
-	return func(dsn string) (Migrator, error) {
-		m, err := migrations.New(dsn, append(migrations.All(), own...), nil)
+	return func(dsn string, log *slog.Logger) (Migrator, error) {
+		m, err := migrations.New(dsn, append(migrations.All(), own...), &migrations.Options{Logger: log})
 		if err != nil {
 			return nil, err
 		}
