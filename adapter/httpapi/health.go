@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,16 +106,10 @@ func writeHealth(w http.ResponseWriter, r *http.Request, status int, answer heal
 	if t := trackerOf(w); t != nil {
 		t.quiet = true
 	}
-	body, err := json.Marshal(answer)
+	res, err := JSON(status, answer)
 	if err != nil { // strings alone always marshal
 		panic(err)
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a prober that left meanwhile will ask again
-	}
+	res.Header.Set("Cache-Control", "no-store")
+	res.Write(w, r)
 }

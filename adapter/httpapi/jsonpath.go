@@ -70,9 +70,6 @@ func quoteName(name string) string {
 		}
 		name = name[:end] + "…"
 	}
-	quoted, err := jsontext.AppendQuote(nil, name)
-	if err != nil { // invalid UTF-8, which quoted holds replaced
-		return string(quoted)
-	}
+	quoted, _ := jsontext.AppendQuote(nil, name) // the error is invalid UTF-8, which quoted holds replaced
 	return string(quoted)
 }

@@ -94,11 +94,16 @@ func callerGone(r *http.Request, res *tracker, err error) bool {
 	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
-func (p Problem) write(w http.ResponseWriter, r *http.Request) {
+// response is p as a value.
+func (p Problem) response() *Response {
 	body, err := json.Marshal(p)
 	if err != nil { // strings and numbers alone always marshal
 		panic(err)
 	}
+	return &Response{Status: p.Status, Header: http.Header{"Content-Type": {ProblemType}, "Cache-Control": {"no-store"}}, Body: body}
+}
+
+func (p Problem) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for _, name := range []string{"Content-Encoding", "Content-Range", "ETag", "Last-Modified", "Location"} {
 		h.Del(name) // they described the answer that is not given
@@ -106,12 +111,6 @@ func (p Problem) write(w http.ResponseWriter, r *http.Request) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(p.RetryAfter, 10))
 	}
-	h.Set("Content-Type", ProblemType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(p.Status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a caller that left meanwhile is no concern of ours
-	}
+	p.response().Write(w, r)
 }

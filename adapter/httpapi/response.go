@@ -97,7 +97,7 @@ func (r *Response) Write(w http.ResponseWriter, req *http.Request) {
 	}
 	w.WriteHeader(r.Status)
 	if req.Method != http.MethodHead && len(r.Body) > 0 {
-		// A caller that left meanwhile repeats the request and is answered from the store.
+		// A caller that left meanwhile asks again if it must know.
 		_, _ = w.Write(r.Body) //nolint:gosec // the service's own answer, with its own Content-Type and nosniff
 	}
 }

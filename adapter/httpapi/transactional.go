@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -97,7 +96,7 @@ func (p Policy) serve(w http.ResponseWriter, r *http.Request, g *idempotency.Gua
 		case err != nil && !p.stores(ctx, fault.StatusOf(err), err):
 			return Response{}, err
 		case err != nil:
-			res = storedProblem(err)
+			res = NewProblem(context.Background(), err).response() // without the id of this one request
 		case res == nil:
 			return Response{}, errors.New("httpapi: the handler returned neither a response nor an error")
 		}
@@ -122,16 +121,6 @@ func (p Policy) serve(w http.ResponseWriter, r *http.Request, g *idempotency.Gua
 // stores reports whether a refusal is the operation's answer for good. What a retry, or the caller's staying, could change is not.
 func (p Policy) stores(ctx context.Context, status int, err error) bool {
 	return p.StoreRefusal != nil && !fault.Retryable(err) && ctx.Err() == nil && p.StoreRefusal(status)
-}
-
-// storedProblem is the problem that err is answered with, less the id of this one request.
-func storedProblem(err error) *Response {
-	p := NewProblem(context.Background(), err)
-	body, merr := json.Marshal(p)
-	if merr != nil { // strings and numbers alone always marshal
-		panic(merr)
-	}
-	return &Response{Status: p.Status, Header: http.Header{"Content-Type": {ProblemType}, "Cache-Control": {"no-store"}}, Body: body}
 }
 
 // keyOf returns the scope of a request. The route is the pattern that matched, without its method and host.
