@@ -2,6 +2,7 @@ package tx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -38,7 +39,7 @@ func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
 	}
 	c := &core{driver: d, log: o.Logger}
 	if d == nil {
-		return nil, fmt.Errorf("tx: a driver is required; adapter/postgres has one")
+		return nil, errors.New("tx: a driver is required; adapter/postgres has one")
 	}
 	for _, b := range []struct {
 		name     string
@@ -70,7 +71,7 @@ func (o Options) validate() error {
 		return fmt.Errorf("tx: Isolation is %d; use ReadCommitted, RepeatableRead or Serializable", o.Isolation)
 	}
 	if o.StatementTimeout < 0 || o.LockTimeout < 0 || o.IdleTimeout < 0 {
-		return fmt.Errorf("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
+		return errors.New("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
 	}
 	return nil
 }
@@ -213,16 +214,16 @@ func (r *Runner) abort(ctx context.Context, conn Conn) {
 }
 
 // runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.
-func (r *Runner) runHooks(ctx context.Context, hooks []Hook) {
+func (r *Runner) runHooks(ctx context.Context, hooks []func(context.Context) error) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), ctxKey{r.core}, (*Tx)(nil))
-	for i, h := range hooks {
-		if err := r.runHook(ctx, h); err != nil {
+	for i, hook := range hooks {
+		if err := r.runHook(ctx, hook); err != nil {
 			r.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)
 		}
 	}
 }
 
-func (r *Runner) runHook(ctx context.Context, h Hook) (err error) {
+func (r *Runner) runHook(ctx context.Context, hook func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.hooks)
 	defer cancel()
 	defer func() {
@@ -230,7 +231,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return h(ctx)
+	return hook(ctx)
 }
 
 // Value is one of the runner's verbs with a result: tx.Value(ctx, runner.InWrite, fn). The result is returned only if the verb

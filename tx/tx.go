@@ -19,12 +19,9 @@ type Tx struct {
 	done     bool
 	readOnly bool
 	doomed   error // why the commit must fail although fn may return nil
-	hooks    []Hook
+	hooks    []func(context.Context) error
 	depth    int // of savepoints
 }
-
-// Hook is work for after the commit.
-type Hook func(ctx context.Context) error
 
 // Unwrap returns the driver's connection, for the adapter that made it. It returns [ErrDone] after the end of the transaction.
 func Unwrap(t *Tx) (Conn, error) {
@@ -152,7 +149,7 @@ func (t *Tx) verdict() error {
 }
 
 // end refuses any further use and returns the hooks.
-func (t *Tx) end() []Hook {
+func (t *Tx) end() []func(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.done = true
