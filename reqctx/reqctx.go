@@ -1,5 +1,6 @@
-// Package reqctx carries who is asking, and for whom, in a context: actor, tenant, principal and request id. adapter/httpapi fills it;
-// idempotency scopes, audit columns and logs read it. Values are plain strings, set once near the edge and never changed.
+// Package reqctx carries who is asking, and for whom, in a context: actor, tenant, principal and request id. adapter/httpapi
+// sets the request id, and the service's own middleware the rest, once it knows who is calling. Logs, idempotency scopes and audit
+// columns read them. Values are plain strings, set once near the edge and never changed.
 package reqctx
 
 import "context"
