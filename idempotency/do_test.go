@@ -22,14 +22,14 @@ var (
 	errBoom = errors.New("boom")
 )
 
-func newGuard(tb testing.TB, s *store, o *idempotency.Options) (*idempotency.Guard, *tx.Runner) {
-	tb.Helper()
+func newGuard(t *testing.T, s *store, o *idempotency.Options) (*idempotency.Guard, *tx.Runner) {
+	t.Helper()
 	runner, err := tx.NewRunner(s, nil)
-	require.NoError(tb, err)
+	require.NoError(t, err)
 	keys, err := idempotency.NewKeyring("1", secret)
-	require.NoError(tb, err)
+	require.NoError(t, err)
 	g, err := idempotency.New(s, runner, keys, o)
-	require.NoError(tb, err)
+	require.NoError(t, err)
 	return g, runner
 }
 

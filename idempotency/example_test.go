@@ -3,14 +3,17 @@ package idempotency_test
 import (
 	"context"
 	"fmt"
-	"testing"
 
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
 
 func ExampleDo() {
-	guard, _ := newGuard(new(testing.T), newStore(), nil) // in a service: idempotency.New(pgidempotency.New(db), runner, keys, nil)
+	driver := newStore() // in a service: pgidempotency.New(db), and tx.NewRunner(db, nil)
+	runner, _ := tx.NewRunner(driver, nil)
+	keys, _ := idempotency.NewKeyring("1", secret)
+	guard, _ := idempotency.New(driver, runner, keys, nil)
+
 	key := idempotency.Key{Tenant: "acme", Principal: "ada", Method: "POST", Route: "/orders", Client: "7f9c2ba4"}
 	fp := idempotency.NewFingerprint("POST", "/orders", "", "application/json", []byte(`{"sku":"tea"}`))
 
