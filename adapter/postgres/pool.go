@@ -148,8 +148,9 @@ func (db *DB) connectFailed(op string, err error) error {
 	return fault.New(code, op, d)
 }
 
-// discard closes a connection that must not be used again. It still has to be released.
+// discard closes a connection whose server accepts no writes. It still has to be released.
 func (db *DB) discard(ctx context.Context, conn *pgxpool.Conn) {
+	db.log.WarnContext(ctx, "connection discarded, the server accepts no writes")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Conn().Close(ctx) // it is unwell; there is nobody to tell

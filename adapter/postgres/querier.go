@@ -118,7 +118,6 @@ func (db *DB) stale(err error) bool {
 // fail translates the error of a statement outside a transaction. There, a write is refused as read-only by the server alone.
 func (db *DB) fail(ctx context.Context, pooled *pgxpool.Conn, op string, err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == stateReadOnlyTransaction {
-		db.log.WarnContext(ctx, "connection discarded, the server accepts no writes")
 		db.discard(ctx, pooled)
 	}
 	return db.classifier.Translate(ctx, op, err)

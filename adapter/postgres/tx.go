@@ -117,7 +117,6 @@ func gone(err error) bool {
 // giveBack releases the connection; pgxpool destroys it where it is closed, busy or still in a transaction.
 func (c *conn) giveBack(ctx context.Context) {
 	if c.unfit {
-		c.db.log.WarnContext(ctx, "connection discarded, the server accepts no writes")
 		c.db.discard(ctx, c.pooled)
 	}
 	c.pooled.Release()
