@@ -42,7 +42,12 @@ func newFixture(ctx context.Context, dsn string) (*fixture, error) {
 	if f.db, err = postgres.Open(ctx, postgres.Config{DSN: dsn}, nil); err != nil {
 		return nil, err
 	}
-	if f.bare, err = pgxpool.New(ctx, dsn); err != nil {
+	bare, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	bare.MaxConns = f.db.Stat().MaxConns()
+	if f.bare, err = pgxpool.NewWithConfig(ctx, bare); err != nil {
 		return nil, err
 	}
 	for _, sql := range []string{
