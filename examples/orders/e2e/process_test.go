@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -36,14 +37,10 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	out, err := exec.Command("go", append(args, "../cmd/orders")...).CombinedOutput()
 	if err != nil {
-		return "", &buildError{string(out)}
+		return "", fmt.Errorf("building the service: %w\n%s", err, out)
 	}
 	return path, nil
 })
-
-type buildError struct{ output string }
-
-func (e *buildError) Error() string { return "building the service:\n" + e.output }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
