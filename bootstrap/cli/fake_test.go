@@ -21,15 +21,15 @@ func openFake(dsn string, _ *slog.Logger) (cli.Migrator, error) {
 	return fake(name), nil
 }
 
-func applied(stream, file string, ago time.Duration) cli.Migration {
-	return cli.Migration{Stream: stream, Version: 1, File: file, State: "applied", AppliedAt: now.Add(-ago)}
+func applied(stream, file string) cli.Migration {
+	return cli.Migration{Stream: stream, Version: 1, File: file, State: "applied"}
 }
 
 func (f fake) Up(ctx context.Context) ([]cli.Migration, error) {
-	core := applied("core", "0001_core.sql", 5*time.Second)
+	core := applied("core", "00001_core.sql")
 	switch f {
 	case "fresh":
-		return []cli.Migration{core, applied("idempotency", "0001_record.sql", 5*time.Second)}, nil
+		return []cli.Migration{core, applied("idempotency", "00001_record.sql")}, nil
 	case "broken":
 		return []cli.Migration{core}, errors.New("core: version 2 failed")
 	case "slow":
@@ -40,10 +40,12 @@ func (f fake) Up(ctx context.Context) ([]cli.Migration, error) {
 }
 
 func (f fake) Status(context.Context) ([]cli.Migration, error) {
+	core := applied("core", "00001_core.sql")
+	core.AppliedAt = now.Add(-72*time.Hour - 30*time.Second)
 	return []cli.Migration{
-		applied("core", "0001_core.sql", 72*time.Hour+30*time.Second),
-		{Stream: "core", Version: 2, File: "0002_more.sql", State: "pending"},
-		{Stream: "idempotency", Version: 1, File: "0001_record.sql", State: "pending"},
+		core,
+		{Stream: "core", Version: 2, File: "00002_more.sql", State: "pending"},
+		{Stream: "idempotency", Version: 1, File: "00001_record.sql", State: "pending"},
 	}, nil
 }
 

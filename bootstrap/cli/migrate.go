@@ -12,7 +12,7 @@ import (
 
 // Migrator brings one database to what a binary needs.
 type Migrator interface {
-	// Up applies what is pending and returns what it applied, also where it fails half-way.
+	// Up applies what is pending and returns what it applied, without the times, also where it fails half-way.
 	Up(ctx context.Context) ([]Migration, error)
 	// Status returns every version, by stream and number, and changes nothing.
 	Status(ctx context.Context) ([]Migration, error)
@@ -65,7 +65,11 @@ func (s *Session) migrateUp(cmd *cobra.Command, m Migrator) error {
 	applied, failure := m.Up(cmd.Context())
 	err := Write(s, cmd, applied, func(w io.Writer) error {
 		if len(applied) > 0 {
-			if err := s.migrations(w, applied); err != nil {
+			rows := make([][]string, 0, len(applied))
+			for _, m := range applied {
+				rows = append(rows, []string{m.Stream, fmt.Sprint(m.Version), m.File})
+			}
+			if err := Table(w, []string{"STREAM", "VERSION", "FILE"}, rows); err != nil {
 				return err
 			}
 		}
@@ -83,7 +87,13 @@ func (s *Session) migrateStatus(cmd *cobra.Command, m Migrator) error {
 	if err != nil {
 		return err
 	}
-	return Write(s, cmd, all, func(w io.Writer) error { return s.migrations(w, all) })
+	return Write(s, cmd, all, func(w io.Writer) error {
+		rows := make([][]string, 0, len(all))
+		for _, m := range all {
+			rows = append(rows, []string{m.Stream, fmt.Sprint(m.Version), m.File, m.State, s.Time(m.AppliedAt)})
+		}
+		return Table(w, []string{"STREAM", "VERSION", "FILE", "STATE", "APPLIED"}, rows)
+	})
 }
 
 func (s *Session) migrateVerify(cmd *cobra.Command, m Migrator) error {
@@ -97,12 +107,4 @@ func (s *Session) migrateVerify(cmd *cobra.Command, m Migrator) error {
 		_, err := fmt.Fprintln(w, "the database has what this binary needs")
 		return err
 	})
-}
-
-func (s *Session) migrations(w io.Writer, all []Migration) error {
-	rows := make([][]string, 0, len(all))
-	for _, m := range all {
-		rows = append(rows, []string{m.Stream, fmt.Sprint(m.Version), m.File, m.State, s.Time(m.AppliedAt)})
-	}
-	return Table(w, []string{"STREAM", "VERSION", "FILE", "STATE", "APPLIED"}, rows)
 }
