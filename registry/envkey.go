@@ -108,7 +108,8 @@ func keysGo(keys []EnvKey) []byte {
 
 func keysPage(keys []EnvKey) []byte {
 	var b bytes.Buffer
-	b.WriteString(pageHead("env-keys.yaml", "Configuration") + `Every setting has an environment variable and a path in the YAML configuration file; the variable wins. A duration is a number with a unit, such as
+	b.WriteString(pageHead("env-keys.yaml", "Configuration") + `Every setting has an environment variable and a path in the YAML configuration file; the variable wins. The file is the one
+given with --config; there is no other. An empty variable counts as unset. A secret may come from a file that <NAME>_FILE names. A duration is a number with a unit, such as
 ` + "`250ms`, `5s` or `1h30m`; bytes are a whole number with `B`, `KiB`, `MiB` or `GiB`" + `. Secrets are never printed.
 
 | variable | path | type | default | meaning |

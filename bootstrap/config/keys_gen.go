@@ -8,7 +8,7 @@ var keys = []Key{
 	{Env: "APP_HTTP_ADDR", Path: "http.addr", Type: "string", Default: "127.0.0.1:8080", Doc: "Address and port to listen on; port 0 takes a free one, which is printed."},
 	{Env: "APP_DATA_DIR", Path: "data_dir", Type: "string", Default: "./.data", Doc: "Directory of the embedded PostgreSQL and, in the dev profile, of the idempotency secret that it makes; not used where DATABASE_URL and APP_IDEMPOTENCY_KEY_<version> are set."},
 	{Env: "DATABASE_URL", Path: "db.url", Type: "string", Secret: true, Doc: "PostgreSQL for the service's own role, as a URL or a keyword string. Without it an embedded server is started."},
-	{Env: "APP_MIGRATION_DSN", Path: "db.migration_dsn", Type: "string", Secret: true, Doc: "PostgreSQL for the role that owns the schema, connected directly and not through a pooler. Without it migrations use DATABASE_URL."},
+	{Env: "APP_MIGRATION_DSN", Path: "db.migration_dsn", Type: "string", Secret: true, Doc: "PostgreSQL for the role that owns the schema, connected directly and not through a pooler. The service migrates as it starts where this is set, and always in the dev profile; without it, the migrate command uses DATABASE_URL."},
 	{Env: "APP_DB_MAX_CONNS", Path: "db.max_conns", Type: "int", Default: "10", Doc: "Connections that the pool opens at most."},
 	{Env: "APP_DB_MAX_LIFETIME", Path: "db.max_lifetime", Type: "duration", Default: "30m", Doc: "Age at which a connection is replaced, at least 30s."},
 	{Env: "APP_DB_IDLE_TIME", Path: "db.idle_time", Type: "duration", Default: "5m", Doc: "Time without use after which a connection is closed, at least 1s shorter than the lifetime."},

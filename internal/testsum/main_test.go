@@ -54,6 +54,15 @@ func TestRunFailsWhereNoTestRan(t *testing.T) {
 	require.Contains(t, errOut, "no test ran")
 }
 
+func TestACachedResultSaysSo(t *testing.T) {
+	var o bytes.Buffer
+	s := newSummary(&o)
+	events := `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Package":"p","Test":"TestA"}` + "\n"
+	require.NoError(t, s.read(strings.NewReader(events+`{"Action":"output","Package":"p","Output":"ok  \tp\t(cached)\n"}`+"\n"+`{"Action":"pass","Package":"p","Elapsed":0}`)))
+	require.NoError(t, s.read(strings.NewReader(events+`{"Action":"output","Package":"p","Output":"ok  \tp\t1.5s\n"}`+"\n"+`{"Action":"pass","Package":"p","Elapsed":1.5}`)))
+	require.Equal(t, "ok   p (1 passed, cached)\nok   p (1 passed, 1.5s)\n", o.String())
+}
+
 func TestRunNeedsDirectories(t *testing.T) {
 	var o, e bytes.Buffer
 	require.False(t, run(t.Context(), &o, &e, []string{"./..."}))

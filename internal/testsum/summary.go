@@ -111,6 +111,8 @@ func (s *summary) end(e event, p *packageRun) {
 	switch {
 	case p.failed > 0:
 		fmt.Fprintf(s.out, "FAIL %s (%d passed, %d failed, %.1fs)\n", e.Package, p.passed, p.failed, e.Elapsed)
+	case p.passed > 0 && strings.HasSuffix(buffer(p.output, "").String(), "\t(cached)\n"):
+		fmt.Fprintf(s.out, "ok   %s (%d passed, cached)\n", e.Package, p.passed)
 	case p.passed > 0:
 		fmt.Fprintf(s.out, "ok   %s (%d passed, %.1fs)\n", e.Package, p.passed, e.Elapsed)
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 
 	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/bootstrap"
@@ -29,7 +31,7 @@ func newService() (bootstrap.Service, error) {
 	return bootstrap.Service{
 		Name:    "orders",
 		Streams: []migrations.Stream{{Name: "orders", Schema: "orders", FS: postgres.Migrations()}},
-		Meter:   metric.NewMeterProvider(metric.WithReader(exporter)),
+		Meter:   metric.NewMeterProvider(metric.WithReader(exporter), metric.WithResource(resource.NewSchemaless(attribute.String("service.name", "orders")))),
 		Routes: func(a *bootstrap.App) (http.Handler, error) {
 			var orders postgres.Orders
 			return ordershttp.Routes{
