@@ -38,7 +38,7 @@ stop: $(if $(wildcard .bin/orders),,orders) ## stop the embedded PostgreSQL that
 orders:
 	@cd examples/orders && go build -o $(BIN)/orders ./cmd/orders
 
-.PHONY: test test-all bench fuzz
+.PHONY: test test-all stop-tests bench fuzz
 test: ## run all tests of all modules, with the race detector where there is a C compiler
 	@$(if $(RACE),,echo "no C compiler: the race detector is off" >&2)
 	@go run ./internal/testsum $(MODULES) -- $(TESTFLAGS) ./...
@@ -49,6 +49,9 @@ ifeq ($(E2E),)
 else
 	@go run ./internal/testsum $(sort $(dir $(E2E))) -- $(TESTFLAGS) -tags e2e -run '^($(E2E_TESTS))$$' .
 endif
+
+stop-tests: ## stop the PostgreSQL that the tests leave running for the next ones
+	@go run ./internal/stoptests
 
 bench: ## measure the kit beside its floors and write docs/benchmarks.md
 	@cd bench && go run . >$(CURDIR)/docs/benchmarks.md.new

@@ -12,7 +12,7 @@ import (
 func TestTheMakeTargetsAreThere(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	require.NoError(t, err)
-	for _, target := range []string{"help", "run", "stop", "test", "test-all", "check", "generate", "verify", "lint", "vet", "vuln", "fuzz", "bench"} {
+	for _, target := range []string{"help", "run", "stop", "test", "test-all", "stop-tests", "check", "generate", "verify", "lint", "vet", "vuln", "fuzz", "bench"} {
 		require.Regexp(t, `(?m)^`+target+`:.* ## .+`, string(text), "make %s is missing, or says nothing in make help", target)
 	}
 	require.Regexp(t, `(?m)^check: lint verify vet test `, string(text), "make check is what a change must pass: lint, generated files, vet and tests")

@@ -19,7 +19,7 @@ func SharedDataDir(major int) (string, error) {
 	return filepath.Join(dir, sharedPrefix+strconv.Itoa(major)), nil
 }
 
-// StopShared ends the servers that tests left running for the next ones; it is for `make stop`.
+// StopShared ends the servers that tests left running for the next ones; it is for `make stop-tests`.
 func StopShared(ctx context.Context) error {
 	dir, err := CacheDir()
 	if err != nil {

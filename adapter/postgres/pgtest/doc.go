@@ -1,7 +1,7 @@
 // Package pgtest gives every test a fresh PostgreSQL database of its own, in some tens of milliseconds.
 //
 // The server is that of DATABASE_URL (a role that may create databases), or else one embedded server that all test processes of the
-// user share. The first test starts it, without fsync, and it is left running for the next; `make stop` ends it
+// user share. The first test starts it, without fsync, and it is left running for the next; `make stop-tests` ends it
 // ([embedded.StopShared]).
 //
 // Databases are dropped when their test ends. What a killed run left behind is removed by a later one: databases after an hour,
