@@ -88,9 +88,9 @@ func refine(pg *pgconn.PgError, code fault.Code) (fault.Code, bool) {
 }
 
 // Translate returns err as a caller whose context is ctx should see it: with a code where the table has one, and with the text of a
-// [Diagnostic]. Where ctx has ended and the statement with it, that is the reason: DB_STATEMENT_TIMEOUT after a deadline, and
-// context.Canceled itself, without a code, after a cancel. Nil, [pgx.ErrNoRows], [pgx.ErrTooManyRows] and errors that have a code
-// are returned as they are.
+// [Diagnostic]. A failed connect without a SQLSTATE is DB_UNAVAILABLE. Where ctx has ended and the statement with it, that is the
+// reason: DB_STATEMENT_TIMEOUT after a deadline, and context.Canceled itself, without a code, after a cancel. Nil, [pgx.ErrNoRows],
+// [pgx.ErrTooManyRows] and errors that have a code are returned as they are.
 func (c *Classifier) Translate(ctx context.Context, op string, err error) error {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, pgx.ErrTooManyRows) || coded(err) {
 		return err
@@ -101,7 +101,11 @@ func (c *Classifier) Translate(ctx context.Context, op string, err error) error 
 	if code, ok := c.Classify(err); ok {
 		return fault.New(code, op, diagnose(err))
 	}
-	return diagnose(err)
+	d := diagnose(err)
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok && d.SQLSTATE == "" {
+		return fault.New(fault.DBUnavailable, op, d) // 08001, had anybody answered: docs/adr/0002-connect-failures.md
+	}
+	return d
 }
 
 func coded(err error) bool {

@@ -122,7 +122,7 @@ func (db *DB) acquire(ctx context.Context, op string) (*pgxpool.Conn, error) {
 	case db.open.Err() != nil:
 		return nil, fault.New(fault.DBPoolClosed, op, nil)
 	case connecting:
-		return nil, db.connectFailed(op, err)
+		return nil, db.classifier.Translate(ctx, op, err)
 	case endedBy(ctx, err):
 		return nil, ended(ctx, op, err)
 	case endedBy(waiting, err):
@@ -132,20 +132,6 @@ func (db *DB) acquire(ctx context.Context, op string) (*pgxpool.Conn, error) {
 			fmt.Errorf("no connection became free within %s; %d of %d are in use", db.cfg.AcquireTimeout, s.AcquiredConns(), s.MaxConns()))
 	}
 	return nil, db.classifier.Translate(ctx, op, err)
-}
-
-// connectFailed translates a failed connect. Where the server did not even answer there is no SQLSTATE, but PostgreSQL's own clients
-// name that 08001; see docs/adr/0002-connect-failures.md.
-func (db *DB) connectFailed(op string, err error) error {
-	d := diagnose(err)
-	code, ok := db.classifier.Classify(err)
-	if !ok && d.SQLSTATE != "" {
-		return d
-	}
-	if !ok {
-		code = fault.DBUnavailable
-	}
-	return fault.New(code, op, d)
 }
 
 // discard closes a connection whose server accepts no writes. It still has to be released.

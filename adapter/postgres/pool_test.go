@@ -181,11 +181,13 @@ func TestConnectFailures(t *testing.T) {
 		"unknown role":         {with(t, dsn, func(u *url.URL) { u.User = url.UserPassword("nobody_at_all", "x") }), fault.DBAccessDenied, "28", "SQLSTATE 28"},
 		"unknown database":     {with(t, dsn, func(u *url.URL) { u.Path = "/nothing_at_all" }), fault.DBAccessDenied, "3D000", "SQLSTATE 3D000"},
 		"too many connections": {asLimited, fault.DBUnavailable, "53300", "SQLSTATE 53300"},
+		"refused setting":      {with(t, dsn, func(u *url.URL) { u.RawQuery += "&no_such_setting=x" }), fault.Internal, "42704", "SQLSTATE 42704"},
 		"read-only":            {readOnly, fault.DBUnavailable, "", "read-only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := postgres.Open(t.Context(), postgres.Config{DSN: c.dsn, AcquireTimeout: time.Second}, nil)
-			require.ErrorIs(t, err, c.code)
+			require.Equal(t, c.code, fault.CodeOf(err), "Internal where nobody registered the state")
+			require.ErrorContains(t, err, "postgres: connect: ")
 			require.ErrorContains(t, err, c.text)
 			require.Equal(t, c.state, sqlstate(err)[:len(c.state)])
 			if c.state == "" {

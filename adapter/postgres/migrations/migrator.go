@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"caskeleton.dev/adapter/postgres"
 )
 
 // AheadPolicy says what a binary does with a database that has versions above its own, as after a rollback of the binary.
@@ -31,10 +33,11 @@ type Options struct {
 
 // Migrator migrates one database. It holds no connection between calls and may be used by several goroutines at once.
 type Migrator struct {
-	conn     *pgx.ConnConfig
-	streams  []source
-	opts     Options
-	reported sync.Map // the ahead versions that Verify has told of: a probe calls it for ever
+	conn       *pgx.ConnConfig
+	classifier *postgres.Classifier
+	streams    []source
+	opts       Options
+	reported   sync.Map // the ahead versions that Verify has told of: a probe calls it for ever
 }
 
 // source is a stream with its checked files, in order.
@@ -57,7 +60,11 @@ func New(dsn string, streams []Stream, o *Options) (*Migrator, error) {
 		// pgx quotes the DSN in its error.
 		return nil, errors.New("migrations: the DSN cannot be read: write it like postgres://user@host:5432/database, or as key=value pairs")
 	}
-	m := &Migrator{conn: cfg, opts: opts}
+	classifier, err := postgres.NewClassifier()
+	if err != nil {
+		return nil, err
+	}
+	m := &Migrator{conn: cfg, classifier: classifier, opts: opts}
 	locks := map[int32]string{}
 	for _, s := range coreFirst(streams) {
 		if err := s.validate(); err != nil {

@@ -5,17 +5,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"maps"
-	"net"
-	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
-
-	"caskeleton.dev/fault"
 )
 
 // open returns a database/sql handle over one connection that is never replaced. Goose wants a *sql.DB; were that to reconnect, it
@@ -39,7 +33,7 @@ func (m *Migrator) open(ctx context.Context) (*sql.DB, error) {
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)
 	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(connectError(err), db.Close())
+		return nil, errors.Join(m.classifier.Translate(ctx, "migrations.connect", err), db.Close())
 	}
 	return db, nil
 }
@@ -54,29 +48,4 @@ func (o *once) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errSessionLost
 	}
 	return o.Connector.Connect(ctx)
-}
-
-// connectError keeps the reason and drops the address, database and user that pgx puts around it.
-func connectError(err error) error {
-	const op = "migrations.connect"
-	if ctxErr := errors.Join(is(err, context.Canceled), is(err, context.DeadlineExceeded)); ctxErr != nil {
-		return fmt.Errorf("%s: %w", op, ctxErr)
-	}
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if strings.HasPrefix(pgErr.Code, "28") || pgErr.Code == "3D000" || pgErr.Code == "42501" {
-			return fault.New(fault.DBAccessDenied, op, errors.New("the server refused the role or the database (SQLSTATE "+pgErr.Code+")"))
-		}
-		return fault.New(fault.DBUnavailable, op, errors.New("the server refused the connection (SQLSTATE "+pgErr.Code+")"))
-	}
-	if opErr, ok := errors.AsType[*net.OpError](err); ok {
-		return fault.New(fault.DBUnavailable, op, opErr.Err)
-	}
-	return fault.New(fault.DBUnavailable, op, errors.New("no connection could be made"))
-}
-
-func is(err, target error) error {
-	if errors.Is(err, target) {
-		return target
-	}
-	return nil
 }

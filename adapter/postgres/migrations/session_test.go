@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"context"
 	"net/url"
 	"testing"
 
@@ -51,6 +52,28 @@ func TestNothingOfTheDSNIsInAnError(t *testing.T) {
 	_, err = migrator(t, withDatabase(t, emptyDSN(t), "no_such_database"), nil).Up(t.Context())
 	require.ErrorIs(t, err, fault.DBAccessDenied)
 	require.NotContains(t, err.Error(), "no_such_database")
+}
+
+func TestAFailedConnectHasTheCodeOfItsSQLSTATE(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		setting string // of the session, which the server refuses
+		state   string
+		code    fault.Code
+	}{
+		{"work_mem=canary", "22023", fault.DBInvalidData},
+		{"no_such_setting=canary", "42704", fault.Internal}, // nobody registered it: no DB_* code
+	} {
+		_, err := migrator(t, emptyDSN(t)+"&"+c.setting, nil).Up(t.Context())
+		require.ErrorContains(t, err, "postgres: connect: SQLSTATE "+c.state)
+		require.Equal(t, c.code, fault.CodeOf(err))
+		require.NotContains(t, err.Error(), "canary")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := migrator(t, emptyDSN(t), nil).Up(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, fault.Internal, fault.CodeOf(err))
 }
 
 func TestASessionIsNeverReplaced(t *testing.T) {
