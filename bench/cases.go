@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -159,7 +160,7 @@ func (f *fixture) readOne(ctx context.Context, n int) error {
 }
 
 func classify(_ context.Context, n int) error {
-	err := error(&pgconn.PgError{Code: "40P01", Severity: "ERROR", SeverityUnlocalized: "ERROR"})
+	err := error(&pgconn.PgError{Code: pgerrcode.DeadlockDetected, Severity: "ERROR", SeverityUnlocalized: "ERROR"})
 	return times(n, func(int) error {
 		if code, ok := postgres.Classify(err); !ok || code != fault.DBDeadlock {
 			return errors.New("misclassified")

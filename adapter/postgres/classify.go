@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -77,9 +78,9 @@ func (c *Classifier) Classify(err error) (fault.Code, bool) {
 // refine tells apart what PostgreSQL reports under one state.
 func refine(pg *pgconn.PgError, code fault.Code) (fault.Code, bool) {
 	switch pg.Code {
-	case stateFeatureNotSupported: // "cached plan must not change result type", or anything else that is not implemented
+	case pgerrcode.FeatureNotSupported: // "cached plan must not change result type", or anything else that is not implemented
 		return code, pg.Routine == routineRevalidateCachedQuery
-	case stateCheckViolation:
+	case pgerrcode.CheckViolation:
 		if pg.ConstraintName == "" { // no partition for the row: an operator has to add one
 			return fault.DBServerFault, true
 		}
@@ -119,7 +120,7 @@ func endedBy(ctx context.Context, err error) bool {
 		return false
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.Code == stateQueryCanceled
+		return pg.Code == pgerrcode.QueryCanceled
 	}
 	return errors.Is(err, ctx.Err()) || errors.Is(err, pgconn.ErrConnClosed)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -59,11 +60,11 @@ func outcome(err error, status byte) verdict {
 	switch {
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return rolledBack
-	case answered && severity(pg) == "ERROR" && !strings.HasPrefix(pg.Code, classConnection) && pg.Code != stateCompletionUnknown && status == txIdle:
+	case answered && severity(pg) == "ERROR" && !strings.HasPrefix(pg.Code, classConnection) && pg.Code != pgerrcode.StatementCompletionUnknown && status == txIdle:
 		return notCommitted
 	case pgconn.SafeToRetry(err): // COMMIT was never sent
 		return notCommitted
-	case answered && severity(pg) == "FATAL" && pg.Code == stateIdleInTransaction: // the session ended while it waited for COMMIT
+	case answered && severity(pg) == "FATAL" && pg.Code == pgerrcode.IdleInTransactionSessionTimeout: // the session ended while it waited for COMMIT
 		return notCommitted
 	}
 	return unknown

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -117,7 +118,7 @@ func (db *DB) stale(err error) bool {
 
 // fail translates the error of a statement outside a transaction. There, a write is refused as read-only by the server alone.
 func (db *DB) fail(ctx context.Context, pooled *pgxpool.Conn, op string, err error) error {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == stateReadOnlyTransaction {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == pgerrcode.ReadOnlySQLTransaction {
 		db.discard(ctx, pooled)
 	}
 	return db.classifier.Translate(ctx, op, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -38,7 +39,7 @@ func (c *conn) writesRefused() bool {
 // fail translates an error of a statement in the transaction.
 func (c *conn) fail(ctx context.Context, op string, err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || pg.Code != stateReadOnlyTransaction {
+	if !ok || pg.Code != pgerrcode.ReadOnlySQLTransaction {
 		return c.db.classifier.Translate(ctx, op, err)
 	}
 	if c.writesRefused() {

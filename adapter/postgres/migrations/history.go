@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3/database"
 )
@@ -65,7 +66,7 @@ func readError(table string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == pgerrcode.InsufficientPrivilege {
 		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table: %w", kitSchema, table, err)
 	}
 	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
@@ -56,7 +57,7 @@ func (tm Template) clone(ctx context.Context, c cluster, conn *pgx.Conn) (string
 		}
 		name, err := create(ctx, conn, template)
 		// A sweep may have removed the template, for its age, since it was looked up.
-		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "3D000" {
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == pgerrcode.InvalidCatalogName {
 			continue
 		}
 		return name, err
