@@ -133,18 +133,3 @@ func ended(ctx context.Context, op string, err error) error {
 	d.err = errors.Join(ctx.Err(), err)
 	return fault.New(fault.DBStatementTimeout, op, d)
 }
-
-// kit classifies without contributions of a service.
-var kit = func() *Classifier {
-	c, err := NewClassifier()
-	if err != nil {
-		panic(err)
-	}
-	return c
-}()
-
-// Classify is [Classifier.Classify] with the kit's table alone.
-func Classify(err error) (fault.Code, bool) { return kit.Classify(err) }
-
-// Translate is [Classifier.Translate] with the kit's table alone.
-func Translate(ctx context.Context, op string, err error) error { return kit.Translate(ctx, op, err) }

@@ -46,22 +46,31 @@ var table = []struct {
 	{[]string{"53100", "53200", "53400", "54000", "54001", "54011", "58000", "58030", "58P01", "XX000", "XX001", "XX002"}, fault.DBServerFault, fault.CategoryInternal, 500, false},
 }
 
+func kitClassifier(tb testing.TB) *Classifier {
+	tb.Helper()
+	c, err := NewClassifier()
+	require.NoError(tb, err)
+	return c
+}
+
 func TestTable(t *testing.T) {
+	kit := kitClassifier(t)
 	for _, row := range table {
 		require.Equal(t, row.category, row.code.Category(), row.code)
 		require.Equal(t, row.status, row.code.Status(), row.code)
 		require.Equal(t, row.retry, row.code.Retryable(), row.code)
 		for _, state := range row.states {
 			err := &pgconn.PgError{Code: state}
-			code, ok := Classify(err)
+			code, ok := kit.Classify(err)
 			require.True(t, ok, state)
 			require.Equal(t, row.code, code, state)
-			require.ErrorIs(t, Translate(t.Context(), "op", fmt.Errorf("wrapped: %w", err)), row.code, state)
+			require.ErrorIs(t, kit.Translate(t.Context(), "op", fmt.Errorf("wrapped: %w", err)), row.code, state)
 		}
 	}
 }
 
 func TestStatesThatNeedMoreThanTheState(t *testing.T) {
+	kit := kitClassifier(t)
 	for _, c := range []struct {
 		name string
 		err  pgconn.PgError
@@ -72,7 +81,7 @@ func TestStatesThatNeedMoreThanTheState(t *testing.T) {
 		{"a plan that changed", pgconn.PgError{Code: "0A000", Routine: "RevalidateCachedQuery"}, fault.DBStalePlan},
 		{"another missing feature", pgconn.PgError{Code: "0A000", Routine: "CheckSelectLocking"}, nil},
 	} {
-		code, ok := Classify(&c.err)
+		code, ok := kit.Classify(&c.err)
 		require.Equal(t, c.want != nil, ok, c.name)
 		if ok {
 			require.Equal(t, c.want, code, c.name)
@@ -81,22 +90,24 @@ func TestStatesThatNeedMoreThanTheState(t *testing.T) {
 }
 
 func TestNoCodeIsInvented(t *testing.T) {
+	kit := kitClassifier(t)
 	for _, state := range []string{"42601", "42P01", "25001", "25P02", "23000", "40002", "42P04", "53000", "55000", "57000", "57P00", "P0001", "00000", "01000", "F0000", "HV000", "", "08", "0"} {
 		err := &pgconn.PgError{Code: state}
-		_, ok := Classify(err)
+		_, ok := kit.Classify(err)
 		require.False(t, ok, state)
-		require.Equal(t, fault.Internal, fault.CodeOf(Translate(t.Context(), "op", err)), state)
+		require.Equal(t, fault.Internal, fault.CodeOf(kit.Translate(t.Context(), "op", err)), state)
 	}
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, pgconn.ErrConnClosed, pgx.ErrTxClosed, context.DeadlineExceeded, errors.New("other")} {
-		_, ok := Classify(err)
+		_, ok := kit.Classify(err)
 		require.False(t, ok, err)
-		got := Translate(t.Context(), "op", err)
+		got := kit.Translate(t.Context(), "op", err)
 		require.Equal(t, fault.Internal, fault.CodeOf(got), err)
 		require.ErrorIs(t, got, err)
 	}
 }
 
 func TestTextsOfUnknownErrorsAreLeftOut(t *testing.T) {
+	kit := kitClassifier(t)
 	for want, err := range map[string]error{
 		"*errors.errorString (its text may hold values and is left out)": fmt.Errorf("outer canary: %w", errors.New("canary")),
 		"the DSN cannot be parsed":                                       pgconn.NewParseConfigError("postgres://canary", "canary", errors.New("canary")),
@@ -109,21 +120,23 @@ func TestTextsOfUnknownErrorsAreLeftOut(t *testing.T) {
 		"the server's certificate is not accepted (x509.HostnameError)":  &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "canary", Certificate: &x509.Certificate{}}},
 		"the server closed the connection":                               fmt.Errorf("canary: %w", io.ErrUnexpectedEOF),
 	} {
-		got := Translate(t.Context(), "op", err)
+		got := kit.Translate(t.Context(), "op", err)
 		require.EqualError(t, got, "postgres: "+want)
 		require.ErrorIs(t, got, err)
 	}
 }
 
 func TestErrorsThatStayThemselves(t *testing.T) {
-	require.NoError(t, Translate(t.Context(), "op", nil))
-	require.Equal(t, pgx.ErrNoRows, Translate(t.Context(), "op", pgx.ErrNoRows))
-	require.ErrorIs(t, Translate(t.Context(), "op", pgx.ErrNoRows), sql.ErrNoRows)
+	kit := kitClassifier(t)
+	require.NoError(t, kit.Translate(t.Context(), "op", nil))
+	require.Equal(t, pgx.ErrNoRows, kit.Translate(t.Context(), "op", pgx.ErrNoRows))
+	require.ErrorIs(t, kit.Translate(t.Context(), "op", pgx.ErrNoRows), sql.ErrNoRows)
 	coded := error(fault.New(fault.NotFound, "orders.Get", &pgconn.PgError{Code: "23505"}))
-	require.Equal(t, coded, Translate(t.Context(), "op", coded))
+	require.Equal(t, coded, kit.Translate(t.Context(), "op", coded))
 }
 
 func TestContextAgainstServer(t *testing.T) {
+	kit := kitClassifier(t)
 	expired, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	canceled, cancel := context.WithCancel(t.Context())
@@ -131,20 +144,21 @@ func TestContextAgainstServer(t *testing.T) {
 	queryCanceled, duplicate := &pgconn.PgError{Code: "57014"}, &pgconn.PgError{Code: "23505"}
 
 	for _, cause := range []error{queryCanceled, fmt.Errorf("timeout: %w", context.DeadlineExceeded), pgconn.ErrConnClosed} {
-		err := Translate(expired, "op", cause)
+		err := kit.Translate(expired, "op", cause)
 		require.ErrorIs(t, err, fault.DBStatementTimeout)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, cause)
 	}
 	for _, cause := range []error{queryCanceled, fmt.Errorf("read: %w", context.Canceled), pgconn.ErrConnClosed} {
-		require.Equal(t, context.Canceled, Translate(canceled, "op", cause), "the context's error itself")
+		require.Equal(t, context.Canceled, kit.Translate(canceled, "op", cause), "the context's error itself")
 	}
 	for _, ctx := range []context.Context{expired, canceled} { // the server answered first
-		require.ErrorIs(t, Translate(ctx, "op", duplicate), fault.DBUniqueViolation)
+		require.ErrorIs(t, kit.Translate(ctx, "op", duplicate), fault.DBUniqueViolation)
 	}
 }
 
 func TestContributions(t *testing.T) {
+	kit := kitClassifier(t)
 	stock := fault.NewCode(fault.Spec{Name: "STOCK_EMPTY", Category: fault.CategoryConflict, Status: 409, Client: "Sold out.", Hint: "Reorder."})
 
 	c, err := NewClassifier(Contribution{Name: "orders", States: map[string]fault.Code{"OR001": stock, "22P02": stock}, Classes: map[string]fault.Code{"OR": fault.Internal}})
@@ -154,7 +168,7 @@ func TestContributions(t *testing.T) {
 		require.True(t, ok, state)
 		require.Equal(t, want, got, state)
 	}
-	_, ok := Classify(&pgconn.PgError{Code: "OR001"})
+	_, ok := kit.Classify(&pgconn.PgError{Code: "OR001"})
 	require.False(t, ok, "a contribution reaches only the classifier it was given to")
 
 	for name, more := range map[string][]Contribution{
@@ -172,19 +186,21 @@ func TestContributions(t *testing.T) {
 }
 
 func TestClassifyDoesNotAllocate(t *testing.T) {
+	kit := kitClassifier(t)
 	for _, state := range []string{"23505", "08006", "22P02", "42601"} {
 		var err error = &pgconn.PgError{Code: state}
-		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = Classify(err) }), state)
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = kit.Classify(err) }), state)
 	}
 }
 
 func BenchmarkClassify(b *testing.B) {
+	kit := kitClassifier(b)
 	for _, state := range []string{"23505", "22P02", "42601"} {
 		b.Run(state, func(b *testing.B) {
 			var err error = &pgconn.PgError{Code: state}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = Classify(err)
+				_, _ = kit.Classify(err)
 			}
 		})
 	}

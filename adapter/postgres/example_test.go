@@ -29,12 +29,17 @@ func ExampleConfig_Validate() {
 }
 
 // What the server said, the value in it above all, does not get into the text of the error.
-func ExampleTranslate() {
+func ExampleClassifier_Translate() {
+	c, err := postgres.NewClassifier()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	cause := &pgconn.PgError{
 		SeverityUnlocalized: "ERROR", Code: "23505", Message: "duplicate key value violates unique constraint", Detail: "Key (email)=(ann@example.com) already exists.",
 		SchemaName: "shop", TableName: "customers", ConstraintName: "customers_email_key", Routine: "_bt_check_unique",
 	}
-	err := postgres.Translate(context.Background(), "customers.Add", cause)
+	err = c.Translate(context.Background(), "customers.Add", cause)
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, fault.DBUniqueViolation), fault.StatusOf(err), fault.Retryable(err))
 	// Output:
