@@ -62,8 +62,8 @@ func execModes() map[string]pgx.QueryExecMode {
 	}
 }
 
-// WithDefaults returns c with each zero field, other than the DSN, replaced by its default.
-func (c Config) WithDefaults() Config {
+// withDefaults returns c with each zero field, other than the DSN, replaced by its default.
+func (c Config) withDefaults() Config {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -90,7 +90,7 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns a [*ConfigError] that lists all problems of c at once, after defaults, or nil.
 func (c Config) Validate() error {
-	c = c.WithDefaults()
+	c = c.withDefaults()
 	var problems []Problem
 	check := func(ok bool, field string, value any, problem, fix string) {
 		if !ok {

@@ -16,7 +16,7 @@ const someDSN = "postgres://app@db.example.com:5432/orders"
 func TestDefaultsBoundEverything(t *testing.T) {
 	c := Config{DSN: someDSN}
 	require.NoError(t, c.Validate())
-	v := reflect.ValueOf(c.WithDefaults())
+	v := reflect.ValueOf(c.withDefaults())
 	for i := range v.NumField() {
 		require.False(t, v.Field(i).IsZero(), v.Type().Field(i).Name)
 	}
@@ -80,7 +80,7 @@ func TestBrokenDSNIsNotShown(t *testing.T) {
 }
 
 func TestPoolConfig(t *testing.T) {
-	pc, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&connect_timeout=60&search_path=public&pool_max_conns=99", AcquireTimeout: 4 * time.Second}.WithDefaults())
+	pc, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&connect_timeout=60&search_path=public&pool_max_conns=99", AcquireTimeout: 4 * time.Second}.withDefaults())
 	require.NoError(t, err)
 	require.EqualValues(t, 10, pc.MaxConns)
 	require.Equal(t, time.Second, pc.PingTimeout)
@@ -93,7 +93,7 @@ func TestPoolConfig(t *testing.T) {
 		"": pgx.QueryExecModeCacheStatement, "cache_statement": pgx.QueryExecModeCacheStatement, "cache_describe": pgx.QueryExecModeCacheDescribe,
 		"exec": pgx.QueryExecModeExec, "simple_protocol": pgx.QueryExecModeSimpleProtocol,
 	} {
-		pc, err := poolConfig(Config{DSN: someDSN, ExecMode: name}.WithDefaults())
+		pc, err := poolConfig(Config{DSN: someDSN, ExecMode: name}.withDefaults())
 		require.NoError(t, err)
 		require.Equal(t, mode, pc.ConnConfig.DefaultQueryExecMode, name)
 	}
@@ -107,7 +107,7 @@ func TestMillisNeverBecomeUnlimited(t *testing.T) {
 }
 
 func TestFatalEndsTheConnectionInAnyLanguage(t *testing.T) {
-	pc, err := poolConfig(Config{DSN: someDSN}.WithDefaults())
+	pc, err := poolConfig(Config{DSN: someDSN}.withDefaults())
 	require.NoError(t, err)
 	keep := pc.ConnConfig.OnPgError
 	require.True(t, keep(nil, &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: "ERROR"}))

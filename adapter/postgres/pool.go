@@ -48,7 +48,7 @@ func Open(ctx context.Context, cfg Config, o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	cfg = cfg.WithDefaults()
+	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
