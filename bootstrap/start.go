@@ -81,12 +81,10 @@ func database(ctx context.Context, c *config.Config, log *slog.Logger) (dsn, mig
 // open connects. A server that cannot be reached yet is waited for: the process is alive meanwhile, and not ready.
 func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slog.Logger) (*postgres.DB, error) {
 	const first, most = 250 * time.Millisecond, 5 * time.Second
+	cfg := c.DB.Pool()
+	cfg.DSN, cfg.ApplicationName = dsn, s.Name
 	for pause := first; ; pause = min(2*pause, most) {
-		db, err := postgres.Open(ctx, postgres.Config{
-			DSN: dsn, ApplicationName: s.Name, ExecMode: c.DB.ExecMode,
-			MaxConns: c.DB.MaxConns, MaxLifetime: c.DB.MaxLifetime, IdleTime: c.DB.IdleTime,
-			AcquireTimeout: c.DB.AcquireTimeout, StatementTimeout: c.DB.StatementTimeout, LockTimeout: c.DB.LockTimeout, IdleTxTimeout: c.DB.IdleTxTimeout,
-		}, &postgres.Options{Meter: s.Meter, Logger: log})
+		db, err := postgres.Open(ctx, cfg, &postgres.Options{Meter: s.Meter, Logger: log})
 		if err == nil || fault.CodeOf(err) != fault.DBUnavailable {
 			return db, err
 		}

@@ -55,17 +55,17 @@ type Keyring struct {
 	secret  []byte
 }
 
-// minSecret is the size of SHA-256's output: RFC 2104 section 3 discourages shorter HMAC keys.
-const minSecret = sha256.Size
+// MinSecret is the least size of a secret in bytes, that of SHA-256's output: RFC 2104 section 3 discourages shorter HMAC keys.
+const MinSecret = sha256.Size
 
-// NewKeyring returns a keyring of one secret of at least 32 bytes. version, such as "1", is stored with each record. The same version
+// NewKeyring returns a keyring of one secret of at least [MinSecret] bytes. version, such as "1", is stored with each record. The same version
 // must always mean the same secret, in every instance: under another secret a repeat is not recognised.
 func NewKeyring(version string, secret []byte) (Keyring, error) {
 	if version == "" {
 		return Keyring{}, errors.New("idempotency: the key version is empty; name it, for instance 1")
 	}
-	if len(secret) < minSecret {
-		return Keyring{}, fmt.Errorf("idempotency: the secret of key version %s has %d bytes; at least %d random bytes are needed", version, len(secret), minSecret)
+	if len(secret) < MinSecret {
+		return Keyring{}, fmt.Errorf("idempotency: the secret of key version %s has %d bytes; at least %d random bytes are needed", version, len(secret), MinSecret)
 	}
 	return Keyring{version, append([]byte(nil), secret...)}, nil
 }

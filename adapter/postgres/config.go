@@ -17,17 +17,19 @@ type Config struct {
 	MaxLifetime       time.Duration // age at which a connection is replaced, at least 30 s; 0 means 30 min
 	MaxLifetimeJitter time.Duration // random extra age, so that they are not replaced all at once; 0 means a tenth of MaxLifetime
 	IdleTime          time.Duration // idle time after which a connection is closed, at most MaxLifetime - 1 s; 0 means 5 min, or half of MaxLifetime if that is less
-	AcquireTimeout    time.Duration // bound on waiting for a connection; 0 means 5 s
-	StatementTimeout  time.Duration // statement_timeout of every session; 0 means 30 s
-	LockTimeout       time.Duration // lock_timeout, less than StatementTimeout; 0 means 5 s, or half of StatementTimeout if that is less
-	IdleTxTimeout     time.Duration // idle_in_transaction_session_timeout; 0 means 30 s
+	AcquireTimeout    time.Duration // bound on waiting for a connection, at most StatementTimeout, less than IdleTxTimeout; 0 means 5 s, or StatementTimeout or half of IdleTxTimeout if that is less
+	StatementTimeout  time.Duration // statement_timeout of every session; 0 means 10 s
+	LockTimeout       time.Duration // lock_timeout, less than StatementTimeout; 0 means 3 s, or half of StatementTimeout if that is less
+	IdleTxTimeout     time.Duration // idle_in_transaction_session_timeout; 0 means 10 s
 	ExecMode          string        // cache_statement, cache_describe, exec or simple_protocol; "" means cache_statement
 	ApplicationName   string        // application_name, shown in pg_stat_activity; "" means "caskeleton"
 }
 
 // Problem is one thing wrong with a [Config].
 type Problem struct {
-	Field, Value, Problem, Fix string // Value is empty for the DSN
+	Field, Value string // Value is empty for the DSN
+	Other        string // the field that Field does not agree with, named in Problem and Fix; empty where Field is wrong by itself
+	Problem, Fix string
 }
 
 // ConfigError lists everything wrong with a [Config].
@@ -75,10 +77,10 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxLifetime, 30*time.Minute)
 	def(&c.MaxLifetimeJitter, c.MaxLifetime/10)
 	def(&c.IdleTime, min(5*time.Minute, c.MaxLifetime/2))
-	def(&c.AcquireTimeout, 5*time.Second)
-	def(&c.StatementTimeout, 30*time.Second)
-	def(&c.LockTimeout, min(5*time.Second, c.StatementTimeout/2))
-	def(&c.IdleTxTimeout, 30*time.Second)
+	def(&c.StatementTimeout, 10*time.Second)
+	def(&c.LockTimeout, min(3*time.Second, c.StatementTimeout/2))
+	def(&c.IdleTxTimeout, 10*time.Second)
+	def(&c.AcquireTimeout, min(5*time.Second, c.StatementTimeout, c.IdleTxTimeout/2))
 	if c.ExecMode == "" {
 		c.ExecMode = "cache_statement"
 	}
@@ -94,7 +96,15 @@ func (c Config) Validate() error {
 	var problems []Problem
 	check := func(ok bool, field string, value any, problem, fix string) {
 		if !ok {
-			problems = append(problems, Problem{field, fmt.Sprint(value), problem, fix})
+			problems = append(problems, Problem{Field: field, Value: fmt.Sprint(value), Problem: problem, Fix: fix})
+		}
+	}
+	agree := func(ok bool, field string, value time.Duration, relation, other string, limit time.Duration, why string) {
+		if !ok {
+			problems = append(problems, Problem{
+				Field: field, Value: value.String(), Other: other,
+				Problem: "is " + relation + " " + other + ", " + limit.String() + why, Fix: "lower it, or raise " + other,
+			})
 		}
 	}
 	if c.DSN == "" {
@@ -108,23 +118,27 @@ func (c Config) Validate() error {
 	check(c.MaxLifetimeJitter > 0 && c.MaxLifetimeJitter <= max(c.MaxLifetime, minLifetime), "MaxLifetimeJitter", c.MaxLifetimeJitter,
 		"is not between 0 and MaxLifetime", "leave it out for a tenth of MaxLifetime")
 	check(c.IdleTime > 0, "IdleTime", c.IdleTime, "is not positive", "set it to a minute or more, or leave it out for 5m")
-	check(c.IdleTime+time.Second <= max(c.MaxLifetime, minLifetime), "IdleTime", c.IdleTime, "is not at least 1s less than MaxLifetime, "+c.MaxLifetime.String(),
-		"lower it, or raise MaxLifetime")
+	agree(c.IdleTime+time.Second <= max(c.MaxLifetime, minLifetime), "IdleTime", c.IdleTime, "not at least 1s less than", "MaxLifetime", c.MaxLifetime, "")
 	for _, t := range []struct {
 		field string
 		value time.Duration
 		def   string
 	}{
 		{"AcquireTimeout", c.AcquireTimeout, "5s"},
-		{"StatementTimeout", c.StatementTimeout, "30s"},
-		{"LockTimeout", c.LockTimeout, "5s"},
-		{"IdleTxTimeout", c.IdleTxTimeout, "30s"},
+		{"StatementTimeout", c.StatementTimeout, "10s"},
+		{"LockTimeout", c.LockTimeout, "3s"},
+		{"IdleTxTimeout", c.IdleTxTimeout, "10s"},
 	} {
 		check(t.value >= time.Millisecond && t.value <= maxTimeout, t.field, t.value, "is not between 1ms and "+maxTimeout.Truncate(time.Hour).String(),
 			"set a positive duration, or leave it out for "+t.def)
 	}
-	check(c.LockTimeout < c.StatementTimeout || c.StatementTimeout < 0, "LockTimeout", c.LockTimeout, "is not less than StatementTimeout, "+c.StatementTimeout.String()+", so it would never fire",
-		"lower it, or raise StatementTimeout")
+	agree(c.LockTimeout < c.StatementTimeout || c.StatementTimeout < 0, "LockTimeout", c.LockTimeout,
+		"not less than", "StatementTimeout", c.StatementTimeout, ", so it would never fire")
+	agree(c.AcquireTimeout <= c.StatementTimeout || c.StatementTimeout < 0, "AcquireTimeout", c.AcquireTimeout,
+		"more than", "StatementTimeout", c.StatementTimeout, ", and no single statement holds a connection for longer")
+	// InNew waits for a second connection while its outer transaction sits idle.
+	agree(c.AcquireTimeout < c.IdleTxTimeout || c.IdleTxTimeout < 0, "AcquireTimeout", c.AcquireTimeout,
+		"not less than", "IdleTxTimeout", c.IdleTxTimeout, ", so the server would end a transaction that waits for a second connection")
 	_, known := execModes()[c.ExecMode]
 	check(known, "ExecMode", fmt.Sprintf("%q", c.ExecMode), "is not an exec mode", "use cache_statement, cache_describe, exec or simple_protocol")
 	if problems == nil {

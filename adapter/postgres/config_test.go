@@ -1,14 +1,19 @@
 package postgres
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/registry"
 )
 
 const someDSN = "postgres://app@db.example.com:5432/orders"
@@ -24,7 +29,35 @@ func TestDefaultsBoundEverything(t *testing.T) {
 
 func TestDefaultsFollowWhatTheyDependOn(t *testing.T) {
 	require.NoError(t, Config{DSN: someDSN, MaxLifetime: 30 * time.Second}.Validate(), "idle time and jitter")
-	require.NoError(t, Config{DSN: someDSN, StatementTimeout: time.Second}.Validate(), "lock timeout")
+	require.NoError(t, Config{DSN: someDSN, StatementTimeout: time.Second}.Validate(), "lock and acquire timeout")
+	require.NoError(t, Config{DSN: someDSN, IdleTxTimeout: time.Second}.Validate(), "acquire timeout")
+}
+
+// Whoever builds on the package and whoever sets variables must find the same service.
+func TestDefaultsAreThoseOfTheRegistry(t *testing.T) {
+	r, err := registry.Load(os.DirFS("../../registry"))
+	require.NoError(t, err)
+	c := Config{}.withDefaults()
+	want := map[string]any{
+		"APP_DB_MAX_CONNS": c.MaxConns, "APP_DB_MAX_LIFETIME": c.MaxLifetime, "APP_DB_IDLE_TIME": c.IdleTime, "APP_DB_ACQUIRE_TIMEOUT": c.AcquireTimeout,
+		"APP_DB_STATEMENT_TIMEOUT": c.StatementTimeout, "APP_DB_LOCK_TIMEOUT": c.LockTimeout, "APP_DB_IDLE_TX_TIMEOUT": c.IdleTxTimeout, "APP_DB_EXEC_MODE": c.ExecMode,
+	}
+	for _, k := range r.Keys {
+		if !strings.HasPrefix(k.Name, "APP_DB_") {
+			continue
+		}
+		value, known := want[k.Name]
+		require.True(t, known, "%s: compare it with its field here", k.Name)
+		delete(want, k.Name)
+		if d, ok := value.(time.Duration); ok {
+			registered, err := time.ParseDuration(k.Default)
+			require.NoError(t, err, k.Name)
+			require.Equal(t, registered, d, k.Name)
+			continue
+		}
+		require.Equal(t, k.Default, fmt.Sprint(value), k.Name)
+	}
+	require.Empty(t, want, "the registry has no such keys")
 }
 
 func TestEachProblemNamesFieldValueAndFix(t *testing.T) {
@@ -42,7 +75,9 @@ func TestEachProblemNamesFieldValueAndFix(t *testing.T) {
 		{"AcquireTimeout", "-1s", Config{AcquireTimeout: -time.Second}},
 		{"StatementTimeout", "-1s", Config{StatementTimeout: -time.Second, LockTimeout: time.Second}},
 		{"StatementTimeout", "1µs", Config{StatementTimeout: time.Microsecond, LockTimeout: time.Millisecond}},
-		{"LockTimeout", "30s", Config{LockTimeout: 30 * time.Second}},
+		{"LockTimeout", "10s", Config{LockTimeout: 10 * time.Second}},
+		{"AcquireTimeout", "10.001s", Config{AcquireTimeout: 10001 * time.Millisecond, IdleTxTimeout: time.Minute}},
+		{"AcquireTimeout", "10s", Config{AcquireTimeout: 10 * time.Second}},
 		{"IdleTxTimeout", "600h0m0s", Config{IdleTxTimeout: 600 * time.Hour}},
 		{"ExecMode", `"describe_exec"`, Config{ExecMode: "describe_exec"}},
 	} {
@@ -63,6 +98,7 @@ func TestEachProblemNamesFieldValueAndFix(t *testing.T) {
 
 func TestLimitsThemselvesAreAccepted(t *testing.T) {
 	require.NoError(t, Config{DSN: someDSN, MaxConns: 1, MaxLifetime: 30 * time.Second, IdleTime: 29 * time.Second}.Validate())
+	require.NoError(t, Config{DSN: someDSN, AcquireTimeout: 10 * time.Second, IdleTxTimeout: 10001 * time.Millisecond}.Validate())
 }
 
 func TestBrokenDSNIsNotShown(t *testing.T) {
@@ -86,7 +122,7 @@ func TestPoolConfig(t *testing.T) {
 	require.Equal(t, time.Second, pc.PingTimeout)
 	require.Equal(t, 3*time.Minute, pc.MaxConnLifetimeJitter)
 	require.Equal(t, 3*time.Second, pc.ConnConfig.ConnectTimeout, "a hanging connect ends before the acquire does")
-	require.Equal(t, "30000", pc.ConnConfig.RuntimeParams["statement_timeout"])
+	require.Equal(t, "10000", pc.ConnConfig.RuntimeParams["statement_timeout"])
 	require.Empty(t, pc.ConnConfig.RuntimeParams["search_path"])
 	require.NotNil(t, pc.ConnConfig.ValidateConnect, "target_session_attrs")
 	for name, mode := range map[string]pgx.QueryExecMode{

@@ -38,6 +38,9 @@ func verbs(ctx context.Context, db *postgres.DB) map[string]error {
 	}
 }
 
+// patient is a pool whose own limits end no wait of a test.
+var patient = postgres.Config{AcquireTimeout: time.Minute, StatementTimeout: 2 * time.Minute, IdleTxTimeout: 2 * time.Minute}
+
 func TestPoolExhausted(t *testing.T) {
 	for verb, err := range verbs(t.Context(), full(t, postgres.Config{AcquireTimeout: 500 * time.Millisecond})) {
 		require.ErrorIs(t, err, fault.DBPoolExhausted, verb)
@@ -47,7 +50,7 @@ func TestPoolExhausted(t *testing.T) {
 }
 
 func TestCallerEndsTheWait(t *testing.T) {
-	db := full(t, postgres.Config{AcquireTimeout: time.Minute})
+	db := full(t, patient)
 	deadline, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	for verb, err := range verbs(deadline, db) {
@@ -83,7 +86,9 @@ func (c *askedContext) Done() <-chan struct{} {
 }
 
 func TestCloseEndsTheWaits(t *testing.T) {
-	db := open(t, postgres.Config{DSN: pgtest.DSN(t), MaxConns: 1, AcquireTimeout: time.Minute})
+	cfg := patient
+	cfg.DSN, cfg.MaxConns = pgtest.DSN(t), 1
+	db := open(t, cfg)
 	c := begin(t, db, tx.BeginOptions{})
 	waiting := make(chan error, 1)
 	ctx := &askedContext{Context: t.Context(), asked: make(chan struct{})}
@@ -110,8 +115,8 @@ func TestSession(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			db := shop(t, postgres.Config{ExecMode: mode})
 			for setting, want := range map[string]string{
-				"search_path": "", "TimeZone": "UTC", "application_name": "caskeleton", "statement_timeout": "30s", "lock_timeout": "5s",
-				"idle_in_transaction_session_timeout": "30s",
+				"search_path": "", "TimeZone": "UTC", "application_name": "caskeleton", "statement_timeout": "10s", "lock_timeout": "3s",
+				"idle_in_transaction_session_timeout": "10s",
 			} {
 				require.Equal(t, want, get[string](t, db, "select current_setting($1)", setting), setting)
 			}
@@ -204,7 +209,9 @@ func TestConnectFailures(t *testing.T) {
 }
 
 func TestManyCallersShareFewConnections(t *testing.T) {
-	db := shop(t, postgres.Config{MaxConns: 2, AcquireTimeout: 30 * time.Second})
+	cfg := patient
+	cfg.MaxConns = 2
+	db := shop(t, cfg)
 	var wg sync.WaitGroup
 	errs := make(chan error, 40)
 	for range cap(errs) {

@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"time"
+
+	"caskeleton.dev/adapter/postgres"
 )
 
 // Config is what [Load] made of its sources: complete, checked, and not changed afterwards. It is safe for concurrent use, and to
@@ -53,6 +55,14 @@ func (d DB) Migration() Secret {
 	return d.URL
 }
 
+// Pool returns the settings of the runtime role's pool.
+func (d DB) Pool() postgres.Config {
+	return postgres.Config{
+		DSN: d.URL.Reveal(), MaxConns: d.MaxConns, MaxLifetime: d.MaxLifetime, IdleTime: d.IdleTime, AcquireTimeout: d.AcquireTimeout,
+		StatementTimeout: d.StatementTimeout, LockTimeout: d.LockTimeout, IdleTxTimeout: d.IdleTxTimeout, ExecMode: d.ExecMode,
+	}
+}
+
 // Idempotency is how requests are recognised and answers kept.
 type Idempotency struct {
 	Lease       time.Duration
@@ -81,7 +91,7 @@ func (l *loader) bind() *Config {
 		DB: DB{
 			URL:              value[Secret](l, "db.url"),
 			MigrationDSN:     value[Secret](l, "db.migration_dsn"),
-			MaxConns:         int32(min(max(value[int64](l, "db.max_conns"), 0), math.MaxInt32)), // a rule refuses what this clamps
+			MaxConns:         int32(min(max(value[int64](l, "db.max_conns"), math.MinInt32), math.MaxInt32)), // a rule refuses what this clamps
 			MaxLifetime:      value[time.Duration](l, "db.max_lifetime"),
 			IdleTime:         value[time.Duration](l, "db.idle_time"),
 			AcquireTimeout:   value[time.Duration](l, "db.acquire_timeout"),
