@@ -7,16 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/bootstrap/config"
 )
 
 // App is what one binary has of its own. Only Name is required.
 type App struct {
-	Name     string      // of the binary, as "orders"
-	Short    string      // one line for the help
-	Version  string      // what `version` prints; empty: the main module's, as the build recorded it
-	Migrator NewMigrator // what `migrate` runs; nil: there is no such command
-	Commands []Command   // the service's own
+	Name     string              // of the binary, as "orders"
+	Short    string              // one line for the help
+	Version  string              // what `version` prints; empty: the main module's, as the build recorded it
+	Streams  []migrations.Stream // the service's own migrations, which `migrate` applies after the kit's
+	Commands []Command           // the service's own
 }
 
 // Command makes one command for a run of the program. It takes its configuration from the session, inside RunE.
@@ -81,10 +82,7 @@ func newRoot(app App, s *Session) *cobra.Command {
 	complete(root, "output", s.format)
 	complete(root, "time-format", s.times)
 
-	root.AddCommand(configCommand(s), versionCommand(s, app))
-	if app.Migrator != nil {
-		root.AddCommand(migrateCommand(s, app.Migrator))
-	}
+	root.AddCommand(configCommand(s), migrateCommand(s, app.Streams), versionCommand(s, app))
 	for _, c := range app.Commands {
 		root.AddCommand(c(s))
 	}

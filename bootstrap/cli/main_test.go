@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/bootstrap/cli"
 )
 
@@ -99,8 +101,8 @@ func TestSignalsStops(t *testing.T) {
 func TestCancelledIsRefused(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := play(ctx, run{environ: []string{"DATABASE_URL=postgres://h/slow"}, command: "kit migrate up"})
-	require.Equal(t, "0 applied\n! error: migrations: the statement was cancelled\n! hint: it was cancelled: look at what it did before you run it again\n[exit 2]\n", got)
+	got := play(ctx, run{environ: []string{"DATABASE_URL=" + pgtest.DSN(t)}, command: "kit migrate up"})
+	require.Equal(t, "0 applied\n! error: context canceled\n! hint: it was cancelled: look at what it did before you run it again\n[exit 2]\n", got)
 }
 
 // A command that ends well although it was told to stop, as a server does, has done its work.
@@ -129,11 +131,15 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-func TestNoMigrateWithoutMigrator(t *testing.T) {
-	var stderr bytes.Buffer
-	code := cli.Main(t.Context(), cli.App{Name: "kit"}, cli.Process{Args: []string{"migrate", "up"}, Stdout: io.Discard, Stderr: &stderr})
-	require.Equal(t, cli.ExitRefused, code)
-	require.Contains(t, stderr.String(), `error: kit has no command "migrate"`)
+func TestTheKitsStreamsNeedNoNaming(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := cli.Main(t.Context(), cli.App{Name: "kit"}, cli.Process{
+		Args: []string{"migrate", "status", "-o", "jsonl"}, Environ: []string{"DATABASE_URL=" + pgtest.DSN(t)}, Stdout: &stdout, Stderr: &stderr,
+	})
+	require.Equal(t, cli.ExitDone, code, stderr.String())
+	for _, s := range migrations.All() {
+		require.Contains(t, stdout.String(), `{"stream":"`+s.Name+`",`)
+	}
 }
 
 // os.Args holds the flags of the test binary, which cobra must not see.

@@ -1,30 +1,18 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"caskeleton.dev/adapter/postgres/migrations"
 )
 
-// Migrator brings one database to what a binary needs.
-type Migrator interface {
-	// Up applies what is pending and returns what it applied, without the times, also where it fails half-way.
-	Up(ctx context.Context) ([]Migration, error)
-	// Status returns every version, by stream and number, and changes nothing.
-	Status(ctx context.Context) ([]Migration, error)
-	// Verify returns nil when the database has what the binary needs, and changes nothing.
-	Verify(ctx context.Context) error
-}
-
-// NewMigrator makes a Migrator for the database at dsn, which logs what it waits for and warns of. Its errors must not hold dsn.
-type NewMigrator func(dsn string, log *slog.Logger) (Migrator, error)
-
-// Migration is one version of one stream.
-type Migration struct {
+// migration is one version of one stream, as it is shown.
+type migration struct {
 	Stream    string    `json:"stream"`
 	Version   int64     `json:"version"`
 	File      string    `json:"file"`
@@ -32,11 +20,11 @@ type Migration struct {
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
-func migrateCommand(s *Session, open NewMigrator) *cobra.Command {
+func migrateCommand(s *Session, own []migrations.Stream) *cobra.Command {
 	group := &cobra.Command{Use: "migrate", Short: "Bring the database to what this binary needs"}
-	sub := func(use, short string, run func(cmd *cobra.Command, m Migrator) error) {
+	sub := func(use, short string, run func(cmd *cobra.Command, m *migrations.Migrator) error) {
 		group.AddCommand(&cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := s.migrator(cmd, open)
+			m, err := s.migrator(cmd, own)
 			if err != nil {
 				return err
 			}
@@ -49,7 +37,7 @@ func migrateCommand(s *Session, open NewMigrator) *cobra.Command {
 	return group
 }
 
-func (s *Session) migrator(cmd *cobra.Command, open NewMigrator) (Migrator, error) {
+func (s *Session) migrator(cmd *cobra.Command, own []migrations.Stream) (*migrations.Migrator, error) {
 	c, err := s.Config()
 	if err != nil {
 		return nil, err
@@ -58,22 +46,25 @@ func (s *Session) migrator(cmd *cobra.Command, open NewMigrator) (Migrator, erro
 	if !dsn.IsSet() {
 		return nil, Refused("no database to migrate", "set APP_MIGRATION_DSN, or DATABASE_URL where one role does both")
 	}
-	return open(dsn.Reveal(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	return migrations.New(dsn.Reveal(), append(migrations.All(), own...), &migrations.Options{Logger: log})
 }
 
-func (s *Session) migrateUp(cmd *cobra.Command, m Migrator) error {
+func (s *Session) migrateUp(cmd *cobra.Command, m *migrations.Migrator) error {
 	applied, failure := m.Up(cmd.Context())
-	err := Write(s, cmd, applied, func(w io.Writer) error {
-		if len(applied) > 0 {
-			rows := make([][]string, 0, len(applied))
-			for _, m := range applied {
-				rows = append(rows, []string{m.Stream, fmt.Sprint(m.Version), m.File})
-			}
-			if err := Table(w, []string{"STREAM", "VERSION", "FILE"}, rows); err != nil {
+	rows := make([]migration, 0, len(applied))
+	cells := make([][]string, 0, len(applied))
+	for _, a := range applied { // what was applied before a failure is told as well
+		rows = append(rows, migration{Stream: a.Stream, Version: a.Version, File: a.File, State: string(migrations.StateApplied)})
+		cells = append(cells, []string{a.Stream, fmt.Sprint(a.Version), a.File})
+	}
+	err := Write(s, cmd, rows, func(w io.Writer) error {
+		if len(cells) > 0 {
+			if err := Table(w, []string{"STREAM", "VERSION", "FILE"}, cells); err != nil {
 				return err
 			}
 		}
-		_, err := fmt.Fprintf(w, "%d applied\n", len(applied))
+		_, err := fmt.Fprintf(w, "%d applied\n", len(cells))
 		return err
 	})
 	if failure != nil {
@@ -82,21 +73,25 @@ func (s *Session) migrateUp(cmd *cobra.Command, m Migrator) error {
 	return err
 }
 
-func (s *Session) migrateStatus(cmd *cobra.Command, m Migrator) error {
+func (s *Session) migrateStatus(cmd *cobra.Command, m *migrations.Migrator) error {
 	all, err := m.Status(cmd.Context())
 	if err != nil {
 		return err
 	}
-	return Write(s, cmd, all, func(w io.Writer) error {
-		rows := make([][]string, 0, len(all))
-		for _, m := range all {
-			rows = append(rows, []string{m.Stream, fmt.Sprint(m.Version), m.File, m.State, s.Time(m.AppliedAt)})
+	var rows []migration
+	var cells [][]string
+	for _, st := range all {
+		for _, f := range st.Files {
+			rows = append(rows, migration{Stream: st.Stream, Version: f.Version, File: f.File, State: string(f.State), AppliedAt: f.AppliedAt})
+			cells = append(cells, []string{st.Stream, fmt.Sprint(f.Version), f.File, string(f.State), s.Time(f.AppliedAt)})
 		}
-		return Table(w, []string{"STREAM", "VERSION", "FILE", "STATE", "APPLIED"}, rows)
+	}
+	return Write(s, cmd, rows, func(w io.Writer) error {
+		return Table(w, []string{"STREAM", "VERSION", "FILE", "STATE", "APPLIED"}, cells)
 	})
 }
 
-func (s *Session) migrateVerify(cmd *cobra.Command, m Migrator) error {
+func (s *Session) migrateVerify(cmd *cobra.Command, m *migrations.Migrator) error {
 	if err := m.Verify(cmd.Context()); err != nil {
 		return err
 	}

@@ -5,24 +5,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/bootstrap/cli"
 	"caskeleton.dev/fault"
 )
 
-var now = time.Date(2026, 2, 28, 12, 0, 30, 0, time.UTC)
+// shop is a service's own stream.
+var shop = migrations.Stream{Name: "shop", Schema: "shop", FS: fstest.MapFS{
+	"00001_item.sql": {Data: []byte("-- +goose Up\ncreate table shop.item (id bigint primary key);\n")},
+}}
 
-// Each file of testdata is a list of runs: "env" lines, the command, what it prints ("! " marks stderr) and its exit code. They are
-// written by hand.
+// Each file of testdata is a list of runs: "env" lines, the command, what it prints ("! " marks stderr) and its exit code. {name} in an
+// "env" line is the DSN of a database that the runs of one file share, and "sql name" lines run in it before the first of them. They are written by
+// hand; <time>, <age> and <duration> stand for what differs from run to run.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -30,15 +38,59 @@ func TestTranscripts(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, r := range runsOf(t, string(text)) {
+		dbs := databases{}
+		for _, r := range runsOf(t, string(text), dbs) {
 			t.Run(filepath.Base(file)+" "+r.command, func(t *testing.T) {
-				got := play(t.Context(), r)
+				got := masked(play(t.Context(), r))
 				require.Empty(t, cmp.Diff(r.want, got))
 				require.NotContains(t, got, "canary")
+				dbs.notIn(t, got)
 				require.NotContains(t, got, "\x1b", "no colours")
 			})
 		}
 	}
+}
+
+// databases are DSNs by name.
+type databases map[string]string
+
+func (dbs databases) dsn(t *testing.T, name string) string {
+	t.Helper()
+	if dbs[name] == "" {
+		dbs[name] = pgtest.DSN(t)
+	}
+	return dbs[name]
+}
+
+func (dbs databases) notIn(t *testing.T, output string) {
+	t.Helper()
+	for _, dsn := range dbs {
+		u, err := url.Parse(dsn)
+		require.NoError(t, err)
+		password, _ := u.User.Password()
+		for _, part := range []string{dsn, u.Path[1:], u.Host, password} {
+			require.NotContains(t, output, part)
+		}
+	}
+}
+
+var (
+	database = regexp.MustCompile(`\{([a-z]+)\}`)
+	masks    = []struct {
+		pattern *regexp.Regexp
+		name    string
+	}{
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`), "<time>"},
+		{regexp.MustCompile(`\d+[smhd] ago`), "<age>"},
+		{regexp.MustCompile(`duration=\S+`), "duration=<duration>"},
+	}
+)
+
+func masked(s string) string {
+	for _, m := range masks {
+		s = m.pattern.ReplaceAllString(s, m.name)
+	}
+	return s
 }
 
 type run struct {
@@ -47,16 +99,23 @@ type run struct {
 	want    string
 }
 
-func runsOf(t *testing.T, text string) []run {
+func runsOf(t *testing.T, text string, dbs databases) []run {
 	t.Helper()
 	var runs []run
 	var r run
 	for line := range strings.Lines(text) {
 		env, isEnv := strings.CutPrefix(line, "env ")
 		command, isCommand := strings.CutPrefix(line, "$ kit")
+		statement, isSQL := strings.CutPrefix(line, "sql ")
 		switch {
 		case r.command == "" && isEnv:
-			r.environ = append(r.environ, strings.TrimSuffix(env, "\n"))
+			r.environ = append(r.environ, database.ReplaceAllStringFunc(strings.TrimSuffix(env, "\n"), func(name string) string {
+				return dbs.dsn(t, strings.Trim(name, "{}"))
+			}))
+		case r.command == "" && isSQL:
+			name, statement, _ := strings.Cut(statement, " ")
+			_, err := pgtest.Connect(t, dbs.dsn(t, name)).Exec(t.Context(), statement)
+			require.NoError(t, err)
 		case r.command == "" && isCommand:
 			r.command = "kit" + strings.TrimSuffix(command, "\n")
 		case r.command == "":
@@ -75,9 +134,9 @@ func runsOf(t *testing.T, text string) []run {
 
 func play(ctx context.Context, r run) string {
 	var stdout, stderr bytes.Buffer
-	app := cli.App{Name: "kit", Short: "Operate the kit", Version: "v1.2.3", Migrator: openFake, Commands: []cli.Command{failCommand}}
+	app := cli.App{Name: "kit", Short: "Operate the kit", Version: "v1.2.3", Streams: []migrations.Stream{shop}, Commands: []cli.Command{failCommand}}
 	code := cli.Main(ctx, app, cli.Process{
-		Args: strings.Fields(r.command)[1:], Environ: r.environ, Stdout: &stdout, Stderr: &stderr, Now: func() time.Time { return now },
+		Args: strings.Fields(r.command)[1:], Environ: r.environ, Stdout: &stdout, Stderr: &stderr,
 	})
 	var b strings.Builder
 	b.WriteString(stdout.String())

@@ -13,6 +13,6 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := cli.Signals(context.Background())
 	defer stop()
-	app := cli.App{Name: "caskeleton", Short: "Operate the data layer of a service", Migrator: cli.Streams()}
+	app := cli.App{Name: "caskeleton", Short: "Operate the data layer of a service"}
 	return cli.Main(ctx, app, cli.Process{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr})
 }

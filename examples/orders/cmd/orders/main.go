@@ -19,6 +19,6 @@ func run() int {
 		_, _ = fmt.Fprintln(os.Stderr, "error:", err)
 		return cli.ExitFailed
 	}
-	app := cli.App{Name: s.Name, Short: "The reference service of ca-skeleton", Migrator: cli.Streams(s.Streams...), Commands: cli.ServiceCommands(s)}
+	app := cli.App{Name: s.Name, Short: "The reference service of ca-skeleton", Streams: s.Streams, Commands: cli.ServiceCommands(s)}
 	return cli.Main(ctx, app, cli.Process{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr})
 }
