@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -53,8 +54,17 @@ var errRefused = errors.New("httpapi: refused")
 //
 // Answers: 400 IDEMPOTENCY_KEY_REQUIRED or IDEMPOTENCY_KEY_INVALID, 422 IDEMPOTENCY_KEY_REUSED, 409 IDEMPOTENCY_IN_PROGRESS with
 // Retry-After, 409 IDEMPOTENCY_ABANDONED, and what [ReadBody], [idempotency.Do] and h refuse.
+//
+// Like [http.ServeMux.Handle] it panics on what only a programmer can mend: a nil guard, a nil handler or a negative MaxBody.
 func Transactional(g *idempotency.Guard, p Policy, h func(ctx context.Context, t *tx.Tx, r *Request) (*Response, error)) http.Handler {
-	if p.MaxBody == 0 {
+	switch {
+	case g == nil:
+		panic("httpapi: Transactional has a nil guard; make one with idempotency.New")
+	case h == nil:
+		panic("httpapi: Transactional has a nil handler; give it the function that answers")
+	case p.MaxBody < 0:
+		panic(fmt.Sprintf("httpapi: Policy.MaxBody is %d; give a positive number of bytes, or 0 for %d", p.MaxBody, defaultMaxBody))
+	case p.MaxBody == 0:
 		p.MaxBody = defaultMaxBody
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

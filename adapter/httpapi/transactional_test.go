@@ -178,6 +178,17 @@ func TestAKeyUsedForSomethingElseIsRefused(t *testing.T) {
 	require.Equal(t, 1, f.count(t, "shop.effect"))
 }
 
+func TestTransactionalPanicsOnWhatCannotWork(t *testing.T) {
+	guard := &idempotency.Guard{}
+	for want, wrong := range map[string]func(){
+		"httpapi: Transactional has a nil guard; make one with idempotency.New":            func() { httpapi.Transactional(nil, httpapi.Policy{}, created) },
+		"httpapi: Transactional has a nil handler; give it the function that answers":      func() { httpapi.Transactional(guard, httpapi.Policy{}, nil) },
+		"httpapi: Policy.MaxBody is -1; give a positive number of bytes, or 0 for 1048576": func() { httpapi.Transactional(guard, httpapi.Policy{MaxBody: -1}, created) },
+	} {
+		require.PanicsWithValue(t, want, wrong)
+	}
+}
+
 func TestTenantsAndPrincipalsDoNotMeet(t *testing.T) {
 	f := newFixture(t)
 	h := httpapi.Transactional(f.guard, httpapi.Policy{}, created)
