@@ -31,17 +31,27 @@ type querier interface {
 // readHistory runs plain SELECTs. Whether a table exists is asked of the catalog, which any role may read.
 func readHistory(ctx context.Context, q querier, s Stream) (history, error) {
 	h := history{applied: map[int64]bool{}, marks: map[int64]mark{}}
-	err := each(ctx, q, s.tableName(), `select version_id, '', '', pg_catalog.now() from `+s.table()+` where version_id > 0 and is_applied`, nil,
-		func(v int64, _ mark) { h.applied[v] = true })
+	err := each(ctx, q, s.tableName(), `select version_id from `+s.table()+` where version_id > 0 and is_applied`, nil, func(row *sql.Rows) error {
+		var version int64
+		err := row.Scan(&version)
+		h.applied[version] = true
+		return err
+	})
 	if err != nil {
 		return h, err
 	}
-	err = each(ctx, q, "migration_checksum", `select version, file, checksum, applied_at from caskeleton.migration_checksum where stream = $1`, []any{s.Name},
-		func(v int64, m mark) { h.marks[v] = m })
+	const marks = `select version, file, checksum, applied_at from caskeleton.migration_checksum where stream = $1`
+	err = each(ctx, q, "migration_checksum", marks, []any{s.Name}, func(row *sql.Rows) error {
+		var version int64
+		var m mark
+		err := row.Scan(&version, &m.file, &m.checksum, &m.appliedAt)
+		h.marks[version] = m
+		return err
+	})
 	return h, err
 }
 
-func each(ctx context.Context, q querier, table, query string, args []any, visit func(int64, mark)) error {
+func each(ctx context.Context, q querier, table, query string, args []any, visit func(*sql.Rows) error) error {
 	exists, err := tableExists(ctx, q, table)
 	if err != nil || !exists {
 		return err
@@ -52,12 +62,9 @@ func each(ctx context.Context, q querier, table, query string, args []any, visit
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var version int64
-		var m mark
-		if err := rows.Scan(&version, &m.file, &m.checksum, &m.appliedAt); err != nil {
+		if err := visit(rows); err != nil {
 			return readError(table, err)
 		}
-		visit(version, m)
 	}
 	return readError(table, rows.Err())
 }
