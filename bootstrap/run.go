@@ -30,7 +30,7 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.connected}, {Name: "schema", Probe: p.migrated}}, &httpapi.HealthOptions{Logger: log}); err != nil {
 		return err
 	}
-	server := httpapi.NewServer(c.HTTP.Addr, httpapi.Wrap(p.mux(), log), log)
+	server := httpapi.NewServer(c.HTTP.Addr, httpapi.Wrap(p.handler(), log), log)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ln) }() // ends with Shutdown or Close below
 
@@ -98,19 +98,21 @@ func (p *process) down(ctx context.Context, server *http.Server) error {
 	return err
 }
 
-// mux serves the probes from the first moment on, and the service's routes once they are there.
-func (p *process) mux() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", p.health.Livez)
-	mux.HandleFunc("GET /readyz", p.health.Readyz)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if h := p.routes.Load(); h != nil {
-			(*h).ServeHTTP(w, r)
-			return
+// handler serves the probes from the first moment on, and the service's routes once they are there.
+func (p *process) handler() http.Handler {
+	probes := httpapi.NewMux(p.log)
+	probes.Handle("GET /livez", http.HandlerFunc(p.health.Livez))
+	probes.Handle("GET /readyz", http.HandlerFunc(p.health.Readyz))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch routes := p.routes.Load(); {
+		case r.URL.Path == "/livez" || r.URL.Path == "/readyz":
+			probes.ServeHTTP(w, r)
+		case routes != nil:
+			(*routes).ServeHTTP(w, r)
+		default:
+			httpapi.WriteProblem(w, r, &fault.Error{Code: fault.DBUnavailable, Op: "bootstrap.Run", After: time.Second}, p.log)
 		}
-		httpapi.WriteProblem(w, r, &fault.Error{Code: fault.DBUnavailable, Op: "bootstrap.Run", After: time.Second}, p.log)
 	})
-	return mux
 }
 
 func (p *process) connected(ctx context.Context) error { return p.app.Load().DB.Ping(ctx) }

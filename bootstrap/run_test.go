@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -159,6 +161,26 @@ func TestARequestInFlightIsFinishedBeforeTheEnd(t *testing.T) {
 	close(leave)
 	require.Equal(t, "200 done <nil>", wait(t, answer))
 	require.NoError(t, wait(t, r.result))
+}
+
+func TestProbesAreRoutes(t *testing.T) {
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	health, err := httpapi.NewHealth(nil, &httpapi.HealthOptions{Logger: log})
+	require.NoError(t, err)
+	h := httpapi.Wrap((&process{health: health, log: log}).handler(), log)
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 503} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		require.Equal(t, want, w.Code, path)
+		require.Contains(t, logged.String(), `route="GET `+path+`"`)
+
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil))
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
+		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"), path)
+		require.Equal(t, httpapi.ProblemType, w.Header().Get("Content-Type"), path)
+	}
 }
 
 func TestItIsAliveAndNotReadyUntilPostgresAnswers(t *testing.T) {
