@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-)
 
-// oldest is the first major version that the kit supports.
-const oldest = 15
+	"caskeleton.dev/adapter/postgres"
+)
 
 // systemBinDirs lists where PostgreSQL's server programs are: what PATH leads to, and where Debian, Homebrew and the PostgreSQL RPMs put them.
 func systemBinDirs() []string {
@@ -40,8 +39,8 @@ func (f finder) fromSystem(ctx context.Context) (Installation, error) {
 		switch {
 		case err != nil:
 			reasons = append(reasons, err)
-		case in.Major < oldest:
-			reasons = append(reasons, fmt.Errorf("%s has PostgreSQL %s, and %d is the oldest supported", dir, in.Version, oldest))
+		case in.Major < postgres.MinVersion:
+			reasons = append(reasons, fmt.Errorf("%s has PostgreSQL %s, and %d is the oldest supported", dir, in.Version, postgres.MinVersion))
 		case in.Major > best.Major:
 			best = in
 		}
