@@ -76,8 +76,8 @@ func (o Options) validate() error {
 	return nil
 }
 
-// With returns a runner with other options that joins the same transactions. Options that are not valid are reported by the call
-// that uses them.
+// With returns a runner with other options that joins the same transactions. It does not look at them: where they are not valid, every
+// verb of the new runner returns the error, before it begins a transaction or runs fn.
 func (r *Runner) With(o Options) *Runner { return &Runner{core: r.core, opts: o} }
 
 // ctxKey finds the active transaction of one runner in a context.
