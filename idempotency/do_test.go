@@ -190,13 +190,28 @@ func TestARejectionThatCannotBeStoredIsNotGiven(t *testing.T) {
 }
 
 func TestALostClaimIsReportedAndNotReleased(t *testing.T) {
-	s := newStore()
-	g, _ := newGuard(t, s, nil)
-	_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) {
-		return "", idempotency.ErrStale
-	})
-	require.ErrorIs(t, err, fault.IdempotencyInProgress)
-	require.NotContains(t, s.calls, "release")
+	for lostAt, calls := range map[string][]string{
+		"start":    {"claim", "begin", "start", "rollback"},
+		"complete": {"claim", "begin", "start", "complete", "rollback"},
+	} {
+		t.Run(lostAt, func(t *testing.T) {
+			s, runs := newStore(), 0
+			g, _ := newGuard(t, s, nil)
+			s.lostAt = lostAt
+			_, err := idempotency.Do(t.Context(), g, key, fp, answer(&runs, "x"))
+			require.ErrorIs(t, err, fault.IdempotencyInProgress)
+			after, ok := fault.RetryAfter(err)
+			require.True(t, ok)
+			require.Equal(t, time.Second, after)
+			require.Equal(t, calls, s.calls)
+			require.Equal(t, lostAt == "complete", runs == 1, "fn runs under a claim that is held")
+			for _, rec := range s.rows {
+				require.Equal(t, "another", rec.Owner)
+				require.Equal(t, idempotency.Claimed, rec.State)
+			}
+			require.Len(t, s.rows, 1)
+		})
+	}
 }
 
 func TestARecordThatVanishesIsClaimedAgainWithinABound(t *testing.T) {

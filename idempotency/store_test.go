@@ -14,10 +14,11 @@ type store struct {
 	mu        sync.Mutex
 	rows      map[idempotency.Scope]idempotency.Record
 	locked    map[idempotency.Scope]bool
-	expired   bool  // every lease has expired
-	vanish    int   // how many more claims find a record that is gone by the second look
-	commitErr error // of each commit from now on
-	failErr   error // of each Fail
+	expired   bool   // every lease has expired
+	vanish    int    // how many more claims find a record that is gone by the second look
+	commitErr error  // of each commit from now on
+	failErr   error  // of each Fail
+	lostAt    string // the call before which another owner takes the record
 	calls     []string
 }
 
@@ -57,6 +58,16 @@ func (s *store) TakeOver(_ context.Context, held idempotency.Claim, r idempotenc
 	return rec.Claim, true, nil
 }
 
+// takeAway gives the record to another owner, if this is the call that is to find it gone.
+func (s *store) takeAway(call string, scope idempotency.Scope) {
+	if call != s.lostAt {
+		return
+	}
+	rec := s.rows[scope]
+	rec.Owner, rec.Attempt, rec.Revision = "another", rec.Attempt+1, rec.Revision+1
+	s.rows[scope] = rec
+}
+
 // holds returns the row if it is still c's.
 func (s *store) holds(c idempotency.Claim) error {
 	if rec, ok := s.rows[c.Scope]; !ok || rec.Claim != c || rec.State != idempotency.Claimed {
@@ -76,6 +87,7 @@ func (s *store) Start(_ context.Context, t *tx.Tx, c idempotency.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.did("start")
+	s.takeAway("start", c.Scope)
 	if err := s.holds(c); err != nil {
 		return err
 	}
@@ -86,7 +98,13 @@ func (s *store) Start(_ context.Context, t *tx.Tx, c idempotency.Claim) error {
 }
 
 func (s *store) Complete(_ context.Context, t *tx.Tx, c idempotency.Claim, payload []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.did("complete")
+	s.takeAway("complete", c.Scope)
+	if err := s.holds(c); err != nil {
+		return err
+	}
 	conn, err := tx.Unwrap(t)
 	conn.(*transaction).onCommit = func() { s.answer(c, idempotency.Completed, payload) }
 	return err
