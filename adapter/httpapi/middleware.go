@@ -17,8 +17,8 @@ import (
 //
 //   - an id: the caller's X-Request-Id where it is 1 to 128 characters of [A-Za-z0-9._-], else a random one; in the answer's
 //     X-Request-Id, in [reqctx.RequestID] and in every log line;
-//   - headers that make browsers keep their hands off: nosniff, and a Content-Security-Policy that allows nothing, which a handler that
-//     serves pages replaces;
+//   - headers that tell browsers neither to guess a content type (nosniff) nor to load or run anything (Content-Security-Policy); a
+//     handler that serves pages replaces the latter;
 //   - one access line at info level: method, route pattern, status, bytes, duration, request id and the problem's code;
 //   - recovery: a panic becomes a 500 where nothing is written yet, else the connection is aborted. The log gets the panic's type and
 //     stack, not its value, which may hold what the caller sent. [http.ErrAbortHandler] passes.

@@ -52,7 +52,7 @@ func (a account) command(ctx context.Context, dir, program string, args ...strin
 	return cmd
 }
 
-// reaches reports whether the account can enter dir: only the kernel knows, what with groups, ACLs and mounts.
+// reaches reports whether the account can enter dir. It tries, since groups, ACLs and mounts decide as well as the mode bits.
 func (a account) reaches(ctx context.Context, dir string) (bool, error) {
 	err := a.command(ctx, dir, "/bin/sh", "-c", ":").Run()
 	if errors.Is(err, syscall.EACCES) {

@@ -46,8 +46,8 @@ func (a *area) launch(ctx context.Context, in Installation, port int, o Options)
 	cmd.SysProcAttr.Setsid = true
 	cmd.ExtraFiles = []*os.File{running}
 	cmd.Stdout, cmd.Stderr = log, log
-	// No server of this directory lives, or the lock above were not ours: the pid that one left behind may be another process by now.
-	// PostgreSQL takes the pid named here for dead, and still checks that the old shared memory has no user.
+	// A running server would hold the lock taken above, so none runs here, and the pid in a file that is left may be another process's
+	// by now. PostgreSQL takes the pid named here for dead, and still checks that nobody uses the old shared memory.
 	cmd.Env = append(cmd.Env, "PG_GRANDPARENT_PID="+strconv.Itoa(a.pidFile().pid))
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("embedded: launch PostgreSQL in %s: %w", a.path, err)
