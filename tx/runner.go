@@ -223,15 +223,22 @@ func (r *Runner) runHooks(ctx context.Context, hooks []func(context.Context) err
 	}
 }
 
-func (r *Runner) runHook(ctx context.Context, hook func(context.Context) error) (err error) {
+// runHook runs a hook on a goroutine of its own, so that runtime.Goexit in it ends neither the caller nor the next hook.
+func (r *Runner) runHook(ctx context.Context, hook func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.hooks)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
+	ended := make(chan error, 1)
+	go func() {
+		err := errors.New("the hook ended its goroutine")
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic of type %T", p) // its value may hold what nobody may log
+			}
+			ended <- err
+		}()
+		err = hook(ctx)
 	}()
-	return hook(ctx)
+	return <-ended
 }
 
 // Value is one of the runner's verbs with a result: tx.Value(ctx, runner.InWrite, fn). The result is returned only if the verb
