@@ -89,7 +89,11 @@ func reject[T any](ctx context.Context, g *Guard, claim Claim, out Outcome[T]) (
 		g.release(ctx, claim)
 		return Outcome[T]{}, err
 	}
-	if err := g.settle(ctx, func(ctx context.Context) error { return g.driver.Fail(ctx, claim, payload) }); err != nil {
+	err = g.settle(ctx, func(ctx context.Context) error { return g.driver.Fail(ctx, claim, payload) })
+	if errors.Is(err, ErrStale) {
+		err = &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", Err: err, After: retryAfter}
+	}
+	if err != nil {
 		return Outcome[T]{}, err
 	}
 	out.Rejected = true

@@ -23,9 +23,9 @@ const (
 type Claim struct {
 	Scope     Scope
 	Owner     string // the process
-	Attempt   int32  // counts claims of this record, from 1
+	Attempt   int32  // counts claims of this record, from 1; a takeover adds 1
 	Operation string // unique to the call that claimed
-	Revision  int64  // counts changes of this record
+	Revision  int64  // counts changes of this record, from 1; a takeover adds 1
 }
 
 // Request is what a claim is made with.

@@ -113,6 +113,7 @@ func (g *Guard) look(ctx context.Context, req Request) (Claim, *Record, string, 
 		rec, made, err := g.driver.Claim(ctx, req)
 		switch {
 		case err != nil:
+			g.forget(ctx, err, Claim{Scope: req.Scope, Owner: req.Owner, Attempt: 1, Operation: req.Operation, Revision: 1})
 			return Claim{}, nil, outcomeError, err
 		case made:
 			return rec.Claim, nil, outcomeClaimed, nil
@@ -130,6 +131,7 @@ func (g *Guard) look(ctx context.Context, req Request) (Claim, *Record, string, 
 		claim, taken, err := g.driver.TakeOver(ctx, rec.Claim, req)
 		switch {
 		case err != nil:
+			g.forget(ctx, err, Claim{Scope: req.Scope, Owner: req.Owner, Attempt: rec.Attempt + 1, Operation: req.Operation, Revision: rec.Revision + 1})
 			return Claim{}, nil, outcomeError, err
 		case taken:
 			return claim, nil, outcomeTakenOver, nil
@@ -148,6 +150,14 @@ func (g *Guard) settle(ctx context.Context, op func(ctx context.Context) error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	return op(ctx)
+}
+
+// forget gives back a claim that may have been made although its statement failed: the caller left, or the answer was lost. The
+// operation is unique to this call, so nobody else's claim is meant. What is retryable is known to have had no effect.
+func (g *Guard) forget(ctx context.Context, err error, c Claim) {
+	if !fault.Retryable(err) {
+		g.release(ctx, c)
+	}
 }
 
 // release gives a claim back. That it could not is no more than a delay for the next one, until the lease expires.

@@ -20,7 +20,8 @@ func New(db *postgres.DB) *Records { return &Records{db} }
 
 const recordColumns = `owner, attempt, operation, revision, state, fingerprint, lease_expires_at <= clock_timestamp(), payload`
 
-// claimSQL: both branches see one snapshot, so a row that another claim committed meanwhile is in neither.
+// claimSQL looks before it inserts: an INSERT that met the update of a Complete would wait for that
+// COMMIT. Both branches see one snapshot, so a row that another claim committed meanwhile is in neither.
 const claimSQL = `
 with made as (
   insert into caskeleton.idempotency_record (scope, key_version, tenant, route, fingerprint, state, owner, attempt, operation, revision,
@@ -28,6 +29,7 @@ with made as (
   select $1::bytea, $2, $3, $4, $5::bytea, 'CLAIMED', $6, 1, $7, 1,
     t.now + $8::bigint * interval '1 microsecond', t.now + $9::bigint * interval '1 microsecond', t.now, t.now
   from (select clock_timestamp() as now) t
+  where not exists (select from caskeleton.idempotency_record where scope = $1::bytea)
   on conflict (scope) do nothing
   returning ` + recordColumns + `
 )
@@ -74,7 +76,8 @@ with held as materialized (
 )
 update caskeleton.idempotency_record r
 set owner = $6, attempt = r.attempt + 1, operation = $7, revision = r.revision + 1,
-  lease_expires_at = clock_timestamp() + $8::bigint * interval '1 microsecond', updated_at = clock_timestamp()
+  lease_expires_at = clock_timestamp() + $8::bigint * interval '1 microsecond',
+  expires_at = clock_timestamp() + $9::bigint * interval '1 microsecond', updated_at = clock_timestamp()
 from held
 where r.scope = held.scope and r.lease_expires_at <= clock_timestamp()
 returning r.attempt, r.revision`
@@ -82,7 +85,7 @@ returning r.attempt, r.revision`
 // TakeOver implements idempotency.Driver.
 func (r *Records) TakeOver(ctx context.Context, held idempotency.Claim, q idempotency.Request) (idempotency.Claim, bool, error) {
 	c := idempotency.Claim{Scope: held.Scope, Owner: q.Owner, Operation: q.Operation}
-	err := r.db.QueryRow(ctx, takeOverSQL, holderArgs(held, q.Owner, q.Operation, micros(q.Lease))...).Scan(&c.Attempt, &c.Revision)
+	err := r.db.QueryRow(ctx, takeOverSQL, holderArgs(held, q.Owner, q.Operation, micros(q.Lease), micros(q.Expiry))...).Scan(&c.Attempt, &c.Revision)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return idempotency.Claim{}, false, nil
 	}
