@@ -13,7 +13,8 @@ import (
 // storedHeaders are what a stored answer keeps: what the body and the resource are. Everything else belongs to one exchange, such as
 // Set-Cookie, Date and the request id, and must not reach whoever repeats the request.
 var storedHeaders = []string{
-	"Cache-Control", "Content-Language", "Content-Location", "Content-Type", "ETag", "Last-Modified", "Link", "Location",
+	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Type", "ETag", "Last-Modified",
+	"Link", "Location", "Vary",
 }
 
 // Response is an answer as a value: it can be stored before it is sent, and sent again.

@@ -130,7 +130,7 @@ func (p Policy) serve(w http.ResponseWriter, r *http.Request, g *idempotency.Gua
 
 // stores reports whether a refusal is the operation's answer for good. What a retry, or the caller's staying, could change is not.
 func (p Policy) stores(ctx context.Context, status int, err error) bool {
-	return p.StoreRefusal != nil && !fault.Retryable(err) && ctx.Err() == nil && p.StoreRefusal(status)
+	return p.StoreRefusal != nil && !fault.Retryable(err) && !errors.Is(err, fault.DBCommitUnknown) && ctx.Err() == nil && p.StoreRefusal(status)
 }
 
 // keyOf returns the scope of a request. The route is the pattern that matched, without its method and host.
