@@ -30,6 +30,8 @@ var (
 	concurrent  = regexp.MustCompile(`^(create (unique )?index|drop index|reindex .*) concurrently\b`)
 	repeatable  = regexp.MustCompile(`^(create (unique )?index concurrently if not exists|drop index concurrently if exists)\b`)
 	createIndex = regexp.MustCompile(`^create (?:unique )?index concurrently if not exists ([a-z_][a-z0-9_]*) on (?:only )?([a-z_][a-z0-9_]*)\.`)
+	end         = regexp.MustCompile(`^end( work| transaction)?( and( no)? chain)?$`) // COMMIT by another name
+	atomicBody  = regexp.MustCompile(`\bbegin atomic\b`)
 	transaction = regexp.MustCompile(`^(begin|start transaction|commit|rollback|abort|prepare transaction)\b`)
 )
 
@@ -109,6 +111,8 @@ func (f *file) check(body string) error {
 	}
 	if m := createIndex.FindStringSubmatch(statements[0]); m != nil {
 		f.index = &index{schema: m[2], name: m[1]}
+	} else if strings.HasPrefix(statements[0], "create ") && concurrent.MatchString(statements[0]) {
+		return fmt.Errorf("names its index or schema in a way that an invalid index of an interruption could not be found by: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, lower case and unquoted")
 	}
 	return nil
 }
@@ -120,7 +124,17 @@ func checkInTx(statements []string) error {
 	if i := slices.IndexFunc(statements, concurrent.MatchString); i >= 0 {
 		return fmt.Errorf(`statement %d is CONCURRENTLY, which PostgreSQL refuses in a transaction: move it to a file of its own with "-- +goose NO TRANSACTION"`, i+1)
 	}
-	if i := slices.IndexFunc(statements, transaction.MatchString); i >= 0 {
+	inBody := false // of a BEGIN ATOMIC function, whose parts look like statements
+	controls := func(s string) bool {
+		inBody = inBody || atomicBody.MatchString(s)
+		if end.MatchString(s) {
+			was := inBody
+			inBody = false
+			return !was
+		}
+		return transaction.MatchString(s)
+	}
+	if i := slices.IndexFunc(statements, controls); i >= 0 {
 		return fmt.Errorf("statement %d controls the transaction, which would part the file from its mark in the history: remove it", i+1)
 	}
 	return nil

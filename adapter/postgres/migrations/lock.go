@@ -47,7 +47,7 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 				stream, ErrLocked, m.opts.LockTimeout, lockHolder(ctx, db, stream))
 		case <-ctx.Done():
 			pause.Stop()
-			return fmt.Errorf("migrations: stream %s: waiting for the migration lock: %w", stream, context.Cause(ctx))
+			return fmt.Errorf("migrations: stream %s: waiting for the migration lock: %w: %w", stream, ctx.Err(), context.Cause(ctx))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"caskeleton.dev/adapter/postgres"
 )
@@ -55,7 +56,7 @@ func New(dsn string, streams []Stream, o *Options) (*Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := pgx.ParseConfig(dsn)
+	pool, err := pgxpool.ParseConfig(dsn) // takes the pool_* settings out, which the server would refuse
 	if err != nil {
 		// pgx quotes the DSN in its error.
 		return nil, errors.New("migrations: the DSN cannot be read: write it like postgres://user@host:5432/database, or as key=value pairs")
@@ -64,7 +65,7 @@ func New(dsn string, streams []Stream, o *Options) (*Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Migrator{conn: cfg, classifier: classifier, opts: opts}
+	m := &Migrator{conn: pool.ConnConfig, classifier: classifier, opts: opts}
 	locks := map[int32]string{}
 	for _, s := range coreFirst(streams) {
 		if err := s.validate(); err != nil {

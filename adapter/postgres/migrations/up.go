@@ -108,6 +108,10 @@ func (m *Migrator) apply(ctx context.Context, db *sql.DB, provider *goose.Provid
 // prepare sets the session for one file, and clears what an interrupted CREATE INDEX CONCURRENTLY left: an index that is never used, is
 // kept up to date, and that IF NOT EXISTS takes for done.
 func (m *Migrator) prepare(ctx context.Context, db *sql.DB, s source, f file) error {
+	// What a file before this one SET would reach it in this run alone, and not in one that begins here.
+	if _, err := db.ExecContext(ctx, `reset session authorization; reset all`); err != nil {
+		return err
+	}
 	timeout := milliseconds(m.opts.TableLockTimeout)
 	if !f.inTx {
 		timeout = "0" // CONCURRENTLY waits for older transactions by design, and blocks no reader or writer meanwhile
