@@ -19,6 +19,9 @@ import (
 // drainTimeout bounds how long requests in flight may take to finish once the service is told to stop.
 const drainTimeout = 20 * time.Second
 
+// closeTimeout bounds how long the connections of those that were cut off may take to come back.
+const closeTimeout = 5 * time.Second
+
 // Run serves s until ctx is cancelled, then stops in order and returns nil. It writes "listening on http://..." to out once it is ready to
 // be used.
 func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *slog.Logger) error {
@@ -92,7 +95,9 @@ func (p *process) down(ctx context.Context, server *http.Server) error {
 		err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
 	}
 	if app := p.app.Load(); app != nil {
-		err = errors.Join(err, app.DB.Close(ctx))
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout) // draining may have used up all of the other
+		defer cancel()
+		err = errors.Join(err, app.DB.Close(closing))
 	}
 	p.log.InfoContext(ctx, "stopped")
 	return err

@@ -76,7 +76,8 @@ where o.id = $1::uuid`
 
 // Find returns the order with its items in one round trip.
 func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error) {
-	if _, err := uuid.Parse(id); err != nil {
+	// Parse takes more spellings than PostgreSQL, braces of any kind and urn:uuid: among them: an order has one address.
+	if u, err := uuid.Parse(id); err != nil || len(id) != len(u.String()) {
 		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
 	}
 	q, err := postgres.Querier(t)
