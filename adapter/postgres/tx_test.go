@@ -24,7 +24,7 @@ func TestBeginAppliesItsOptions(t *testing.T) {
 				return v
 			}
 			c := begin(t, db, tx.BeginOptions{})
-			require.Equal(t, [5]string{"read committed", "off", "30s", "5s", "30s"}, show(c))
+			require.Equal(t, [5]string{"read committed", "off", "10s", "3s", "10s"}, show(c))
 			require.NoError(t, c.Commit(t.Context()))
 
 			c = begin(t, db, tx.BeginOptions{ReadOnly: true, Options: tx.Options{
@@ -33,7 +33,7 @@ func TestBeginAppliesItsOptions(t *testing.T) {
 			require.Equal(t, [5]string{"serializable", "on", "1500ms", "700ms", "9s"}, show(c))
 			require.NoError(t, c.Commit(t.Context()))
 
-			require.Equal(t, [5]string{"read committed", "off", "30s", "5s", "30s"}, show(db), "the session is as it was")
+			require.Equal(t, [5]string{"read committed", "off", "10s", "3s", "10s"}, show(db), "the session is as it was")
 		})
 	}
 }
