@@ -26,6 +26,7 @@ var layers = map[string]string{
 	"cmd":                                        "cmd",
 	"registry":                                   "tool",
 	"internal/archtest":                          "tool",
+	"internal/proxytest":                         "testkit",
 	"internal/stoptests":                         "testtool",
 	"internal/testsum":                           "tool",
 }

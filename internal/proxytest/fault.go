@@ -1,0 +1,26 @@
+package proxytest
+
+// Mode is what a [Fault] does to its connection.
+type Mode int
+
+const (
+	// Before closes both sides: the server never sees the message.
+	Before Mode = iota
+	// After closes the client's side and passes the message on: the server does its work, and has nobody to tell.
+	After
+	// OnAnswer passes the message on and closes both sides when the answer comes: the server has done its work.
+	OnAnswer
+	// Mute passes everything on and drops every answer: the client waits until it gives up.
+	Mute
+)
+
+// Fault strikes at one message of one connection.
+type Fault struct {
+	mode    Mode
+	pattern []byte
+	struck  chan struct{}
+}
+
+// Struck is closed once the connection is broken; with OnAnswer and Mute that is when the first answer has been dropped, so that the
+// server is done with the message.
+func (f *Fault) Struck() <-chan struct{} { return f.struck }
