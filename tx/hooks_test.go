@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,12 +71,14 @@ func TestAFailedHookIsReportedAndChangesNothing(t *testing.T) {
 	require.NoError(t, r.InWrite(t.Context(), func(_ context.Context, tr *tx.Tx) error {
 		require.NoError(t, tr.AfterCommit(func(context.Context) error { return errBoom }))
 		require.NoError(t, tr.AfterCommit(func(context.Context) error { panic("at the disco") }))
+		require.NoError(t, tr.AfterCommit(func(context.Context) error { runtime.Goexit(); return nil }))
 		return tr.AfterCommit(note(&d.calls, "last"))
 	}))
 	require.Equal(t, []string{"begin", "commit", "last"}, d.calls)
 	require.Contains(t, log.String(), "boom")
 	require.Contains(t, log.String(), "panic of type string")
-	require.NotContains(t, log.String(), "at the disco")
+	require.NotContains(t, log.String(), "at the disco", "it may hold what nobody may log")
+	require.Contains(t, log.String(), "the hook ended its goroutine")
 }
 
 func TestHooksOfInNewDoNotSeeTheOuterTransaction(t *testing.T) {
