@@ -193,18 +193,25 @@ func TestALostClaimIsReportedAndNotReleased(t *testing.T) {
 	for lostAt, calls := range map[string][]string{
 		"start":    {"claim", "begin", "start", "rollback"},
 		"complete": {"claim", "begin", "start", "complete", "rollback"},
+		"fail":     {"claim", "begin", "start", "rollback", "fail"},
 	} {
 		t.Run(lostAt, func(t *testing.T) {
 			s, runs := newStore(), 0
 			g, _ := newGuard(t, s, nil)
 			s.lostAt = lostAt
-			_, err := idempotency.Do(t.Context(), g, key, fp, answer(&runs, "x"))
+			_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) {
+				runs++
+				if lostAt == "fail" {
+					return "sold out", idempotency.ErrRejected
+				}
+				return "order 1", nil
+			})
 			require.ErrorIs(t, err, fault.IdempotencyInProgress)
 			after, ok := fault.RetryAfter(err)
 			require.True(t, ok)
 			require.Equal(t, time.Second, after)
 			require.Equal(t, calls, s.calls)
-			require.Equal(t, lostAt == "complete", runs == 1, "fn runs under a claim that is held")
+			require.Equal(t, lostAt != "start", runs == 1, "fn runs under a claim that is held")
 			for _, rec := range s.rows {
 				require.Equal(t, "another", rec.Owner)
 				require.Equal(t, idempotency.Claimed, rec.State)

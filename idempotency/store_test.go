@@ -40,7 +40,7 @@ func (s *store) Claim(_ context.Context, r idempotency.Request) (idempotency.Rec
 		rec.LeaseExpired = s.expired
 		return rec, false, nil
 	}
-	rec := idempotency.Record{Claim: idempotency.Claim{Scope: r.Scope, Owner: r.Owner, Attempt: 1, Operation: r.Operation}, State: idempotency.Claimed, Fingerprint: r.Fingerprint}
+	rec := idempotency.Record{Claim: idempotency.Claim{Scope: r.Scope, Owner: r.Owner, Attempt: 1, Operation: r.Operation, Revision: 1}, State: idempotency.Claimed, Fingerprint: r.Fingerprint}
 	s.rows[r.Scope] = rec
 	return rec, true, nil
 }
@@ -114,6 +114,7 @@ func (s *store) Fail(_ context.Context, c idempotency.Claim, payload []byte) err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.did("fail")
+	s.takeAway("fail", c.Scope)
 	if s.failErr != nil {
 		return s.failErr
 	}
