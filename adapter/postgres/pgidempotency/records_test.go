@@ -3,6 +3,7 @@ package pgidempotency_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,19 @@ func (f *fixture) claim(t *testing.T, r idempotency.Request) idempotency.Claim {
 
 func (f *fixture) expire(t *testing.T) {
 	t.Helper()
-	_, err := f.db.Exec(t.Context(), `update caskeleton.idempotency_record set lease_expires_at = clock_timestamp() - interval '1 second'`)
+	_, err := f.db.Exec(t.Context(), `update caskeleton.idempotency_record
+		set lease_expires_at = clock_timestamp() - interval '2 seconds', expires_at = clock_timestamp() - interval '1 second'`)
 	require.NoError(t, err)
+}
+
+// waits returns once a session of this database waits for a lock.
+func (f *fixture) waits(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var waiting int
+		err := f.db.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waiting)
+		return err == nil && waiting == 1
+	}, 30*time.Second, time.Millisecond)
 }
 
 func TestClaimIsMadeOnceAndReadAfterwards(t *testing.T) {
@@ -115,18 +127,50 @@ func TestAClaimThatWasBeatenIsReadAnew(t *testing.T) {
 					r.Scope = idempotency.Scope(bytes.Repeat([]byte{9}, 32))
 					rec, made, err = f.records.Claim(t.Context(), r)
 				})
-				require.Eventually(t, func() bool {
-					var waiting int
-					require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from pg_stat_activity
-						where datname = current_database() and wait_event_type = 'Lock' and query like '%idempotency_record%'`).Scan(&waiting))
-					return waiting == 1
-				}, 30*time.Second, time.Millisecond)
+				f.waits(t)
 				return nil
 			}))
 			beaten.Wait()
 			require.NoError(t, err)
 			require.False(t, made)
 			require.Equal(t, "first", rec.Owner)
+		})
+	}
+}
+
+// TestAClaimDoesNotWaitForACommit asks while the holder's COMMIT takes its time: here in a deferred trigger, elsewhere for a standby.
+func TestAClaimDoesNotWaitForACommit(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			f := newFixture(t, mode)
+			for _, sql := range []string{
+				`create function public.slow() returns trigger language plpgsql as 'begin perform pg_catalog.pg_advisory_xact_lock(1); return null; end'`,
+				`create constraint trigger slow after update on caskeleton.idempotency_record deferrable initially deferred for each row execute function public.slow()`,
+			} {
+				_, err := f.db.Exec(t.Context(), sql)
+				require.NoError(t, err)
+			}
+			c := f.claim(t, request("a"))
+			committed := make(chan error, 1)
+			require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, gate *tx.Tx) error {
+				q, err := postgres.Querier(gate)
+				require.NoError(t, err)
+				_, err = q.Exec(ctx, `select pg_advisory_xact_lock(1)`)
+				require.NoError(t, err)
+				go func() {
+					committed <- f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+						return errors.Join(f.records.Start(ctx, tr, c), f.records.Complete(ctx, tr, c, []byte("done")))
+					})
+				}()
+				f.waits(t)
+
+				rec, made, err := f.records.Claim(t.Context(), request("b"))
+				require.NoError(t, err, "it waited until the lock timeout")
+				require.False(t, made)
+				require.Equal(t, c, rec.Claim)
+				return nil
+			}))
+			require.NoError(t, <-committed)
 		})
 	}
 }
@@ -242,6 +286,9 @@ func TestTakeOver(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, now, rec.Claim)
 			require.False(t, rec.LeaseExpired, "a take-over has a lease of its own")
+			var kept bool
+			require.NoError(t, f.db.QueryRow(t.Context(), `select expires_at > clock_timestamp() + interval '1 hour' from caskeleton.idempotency_record`).Scan(&kept))
+			require.True(t, kept, "and its answer is kept as long as any")
 			require.NoError(t, f.records.Release(t.Context(), now))
 		})
 	}
