@@ -13,6 +13,7 @@ const anyDSN = "postgres://localhost/x"
 func TestNewRefusesFiles(t *testing.T) {
 	t.Parallel()
 	const upLine = "-- +goose Up\n"
+	const atomic = "create function a.one() returns int language sql begin atomic; select 1; select 2; end;\n"
 	for _, c := range []struct{ name, file, body, want string }{
 		{"name", "1_order.sql", upLine + "select 1;", "five digits"},
 		{"name without a word", "00001.sql", upLine + "select 1;", "five digits"},
@@ -25,10 +26,14 @@ func TestNewRefusesFiles(t *testing.T) {
 		{"empty", "00001_a.sql", upLine + "-- nothing; here\n", "holds no statement"},
 		{"concurrently in a transaction", "00001_a.sql", upLine + "select 1;\nCREATE  INDEX\nCONCURRENTLY x on a.b (c);", "statement 2 is CONCURRENTLY"},
 		{"commit", "00001_a.sql", upLine + "select 1; commit; select 2;", "statement 2 controls the transaction"},
+		{"commit by its other name", "00001_a.sql", upLine + "select 1; END; select 2;", "statement 2 controls the transaction"},
+		{"and chain", "00001_a.sql", upLine + "select 1; end work and no chain;", "statement 2 controls the transaction"},
+		{"end after a function", "00001_a.sql", upLine + atomic + "end;\nselect 1;", "controls the transaction"},
 		{"two statements", "00001_a.sql", upLine + "-- +goose NO TRANSACTION\nvacuum a.b;\nvacuum a.c;", "holds 2 statements"},
 		{"two statements in one line", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "vacuum a.b; vacuum a.c", "holds 2 statements"},
 		{"two statements in one block", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "-- +goose StatementBegin\nvacuum a.b;vacuum a.c;\n-- +goose StatementEnd\n", "form a transaction"},
 		{"index that exists", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "create index concurrently x on a.b (c);", "IF NOT EXISTS"},
+		{"index that could not be found again", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "create index concurrently if not exists \"x-y\" on a.b (c);", "lower case and unquoted"},
 		{"index that is gone", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "drop index concurrently a.x;", "IF EXISTS"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

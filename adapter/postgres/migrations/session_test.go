@@ -23,6 +23,19 @@ func TestFilesRunWithAnEmptySearchPath(t *testing.T) {
 	require.Equal(t, `, 0, 5s`, query[string](t, dsn, `select path || ', ' || statement || ', ' || lock from orders.seen`))
 }
 
+func TestASettingOfAFileEndsWithIt(t *testing.T) {
+	t.Parallel()
+	done, err := migrator(t, emptyDSN(t), nil, orders("1_a", "set search_path = orders;\n", "2_b", "create table b (id int);\n")).Up(t.Context())
+	require.ErrorContains(t, err, "00002_b.sql failed")
+	require.ErrorContains(t, err, "no schema has been selected", "as in a run that begins with the second file")
+	require.Len(t, done, 2)
+}
+
+func TestSettingsOfThePoolInTheDSNAreNotTheServers(t *testing.T) {
+	t.Parallel()
+	require.Len(t, up(t, emptyDSN(t)+"&pool_max_conns=5&pool_max_conn_lifetime=1h", Idempotency()), 2)
+}
+
 func TestEveryExecModeInTheDSN(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
