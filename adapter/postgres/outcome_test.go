@@ -10,6 +10,7 @@ import (
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/proxytest"
 	"caskeleton.dev/tx"
 )
 
@@ -79,6 +80,23 @@ func TestFailedCommits(t *testing.T) {
 				require.Zero(t, get[int64](t, db, "select count(*) from shop.parents where id = 99"), k.name)
 			}
 		})
+	}
+}
+
+// Wherever a COMMIT is cut off, the verdict is that nobody knows, and what is there is the whole transaction or nothing.
+func TestCommitsThatAreCutOff(t *testing.T) {
+	direct := shop(t, postgres.Config{})
+	p := proxytest.New(t, direct.Config().DSN)
+	db := open(t, postgres.Config{DSN: p.DSN()})
+	for cut, want := range map[proxytest.Mode]int64{proxytest.Before: 0, proxytest.After: 2, proxytest.OnAnswer: 2} {
+		exec(t, direct, "delete from shop.parents where id > 90")
+		c := begin(t, db, tx.BeginOptions{})
+		pid := backend(t, c)
+		exec(t, c, "insert into shop.parents (id) values (98), (99)")
+		p.Break(cut, "commit\x00")
+		require.ErrorIs(t, c.Commit(t.Context()), fault.DBCommitUnknown, "cut %d", cut)
+		waitGone(t, direct, pid)
+		require.Equal(t, want, get[int64](t, direct, "select count(*) from shop.parents where id > 90"), "cut %d", cut)
 	}
 }
 

@@ -164,6 +164,29 @@ func TestReadOnlySavepoint(t *testing.T) {
 	}
 }
 
+// PostgreSQL refuses it in a savepoint, although nothing was read yet.
+func TestSQLCannotLeaveAReadOnlyScope(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			db := shop(t, postgres.Config{ExecMode: mode})
+			runner, err := tx.NewRunner(db, nil)
+			require.NoError(t, err)
+			for _, leave := range []string{
+				"set transaction read write", "set local transaction_read_only = off", "select set_config('transaction_read_only', 'off', true)",
+			} {
+				err := runner.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
+					return runner.InReadOnly(ctx, func(_ context.Context, r *tx.Tx) error {
+						q, err := postgres.Querier(r)
+						require.NoError(t, err)
+						return run(t, q, leave)
+					})
+				})
+				require.Equal(t, "25001", sqlstate(err), leave)
+			}
+		})
+	}
+}
+
 func TestWriteInReadOnlyTransaction(t *testing.T) {
 	db := shop(t, postgres.Config{MaxConns: 1})
 	pid := backend(t, db)
