@@ -16,6 +16,7 @@ func TestStoredResponsesComeBackWhole(t *testing.T) {
 		"no content": {Status: 204, Header: http.Header{}, Body: []byte{}},
 		"binary":     {Status: 200, Header: http.Header{"Content-Type": {"image/png"}}, Body: []byte{0, 1, 2, '\n', 0xff, '\n'}},
 		"two links":  {Status: 200, Header: http.Header{"Link": {"</a>", "</b>"}}, Body: []byte("x")},
+		"compressed": {Status: 200, Header: http.Header{"Content-Encoding": {"br"}, "Vary": {"Accept-Encoding"}, "Content-Disposition": {"attachment"}}, Body: []byte{11, 2, 128, 'x', 3}},
 		"empty":      {Status: 200, Header: http.Header{}, Body: []byte{}},
 	} {
 		t.Run(name, func(t *testing.T) {

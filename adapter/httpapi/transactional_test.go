@@ -9,103 +9,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/httpapi"
-	"caskeleton.dev/adapter/postgres"
-	"caskeleton.dev/adapter/postgres/migrations"
-	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
-	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/reqctx"
 	"caskeleton.dev/tx"
 )
-
-// fixture is a database, with a table for effects, and a guard on it.
-type fixture struct {
-	db    *postgres.DB
-	guard *idempotency.Guard
-}
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	f := &fixture{}
-	var err error
-	f.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.DSN(t, migrations.Idempotency())}, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.db.Close(context.WithoutCancel(t.Context()))) })
-	for _, sql := range []string{
-		`create schema shop`,
-		`create table shop.effect (name text, constraint canary_unique unique (name) deferrable initially deferred)`,
-	} {
-		_, err := f.db.Exec(t.Context(), sql)
-		require.NoError(t, err)
-	}
-	runner, err := tx.NewRunner(f.db, nil)
-	require.NoError(t, err)
-	keys, err := idempotency.NewKeyring("1", bytes.Repeat([]byte("k"), 32))
-	require.NoError(t, err)
-	f.guard, err = idempotency.New(pgidempotency.New(f.db), runner, keys, nil)
-	require.NoError(t, err)
-	return f
-}
-
-func (f *fixture) count(t *testing.T, from string) (n int) {
-	t.Helper()
-	require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from `+from).Scan(&n))
-	return n
-}
-
-// serve returns a server whose POST /things/{id} is h.
-func (f *fixture) serve(t *testing.T, p httpapi.Policy, h handler) *service {
-	t.Helper()
-	return serve(t, func(m *httpapi.Mux) { m.Handle("POST /things/{id}", httpapi.Transactional(f.guard, p, h)) })
-}
-
-type handler = func(ctx context.Context, t *tx.Tx, r *httpapi.Request) (*httpapi.Response, error)
-
-// effect stores a row and then answers.
-func effect(answer handler) handler {
-	return func(ctx context.Context, t *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
-		q, err := postgres.Querier(t)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := q.Exec(ctx, `insert into shop.effect (name) values ('a')`); err != nil {
-			return nil, err
-		}
-		return answer(ctx, t, r)
-	}
-}
-
-func created(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
-	res, err := httpapi.JSON(http.StatusCreated, map[string]int{"n": 1})
-	if err == nil {
-		res.Header.Set("Location", "/things/1")
-		res.Header.Set("ETag", `"1"`)
-		res.Header.Set("Set-Cookie", "session=canary")
-	}
-	return res, err
-}
-
-// post sends a request to /things/1 with a key, unless that is "".
-func post(t *testing.T, s *service, key, body string, header ...string) answer {
-	t.Helper()
-	return postTo(t, s, "/things/1", key, body, header...)
-}
-
-func postTo(t *testing.T, s *service, path, key, body string, header ...string) answer {
-	t.Helper()
-	if key != "" {
-		header = append(header, "Idempotency-Key", key)
-	}
-	return s.do(t, http.MethodPost, path, body, append(header, "Content-Type", "application/json")...)
-}
 
 func TestARepeatIsAnsweredFromTheStore(t *testing.T) {
 	f := newFixture(t)
@@ -208,48 +121,6 @@ func TestTenantsAndPrincipalsDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestADuplicateOfARunningOneIsToldToWait(t *testing.T) {
-	f := newFixture(t)
-	running, finish := make(chan struct{}), make(chan struct{})
-	s := f.serve(t, httpapi.Policy{}, effect(func(ctx context.Context, tr *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
-		close(running)
-		<-finish
-		return created(ctx, tr, r)
-	}))
-	var first answer
-	var wg sync.WaitGroup
-	wg.Go(func() { first = post(t, s, "k", `{}`) })
-	<-running
-	res := post(t, s, "k", `{}`) // while the first one's transaction is open
-	require.Equal(t, http.StatusConflict, res.StatusCode)
-	require.Equal(t, "1", res.Header.Get("Retry-After"))
-	require.Contains(t, res.body, "IDEMPOTENCY_IN_PROGRESS")
-	close(finish)
-	wg.Wait()
-	require.Equal(t, http.StatusCreated, first.StatusCode)
-}
-
-func TestManyAtOnceTakeEffectOnce(t *testing.T) {
-	f := newFixture(t)
-	s := f.serve(t, httpapi.Policy{}, effect(created))
-	var created, waits atomic.Int64
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			switch res := post(t, s, "k", `{}`); res.StatusCode {
-			case http.StatusCreated:
-				created.Add(1)
-			case http.StatusConflict:
-				waits.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, int64(50), created.Load()+waits.Load())
-	require.Positive(t, created.Load())
-	require.Equal(t, 1, f.count(t, "shop.effect"))
-}
-
 func TestFailuresTakeNoEffectAndAreNotStored(t *testing.T) {
 	refuse := func(status int) handler {
 		return func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
@@ -316,14 +187,22 @@ func TestARefusalIsStoredWhereThePolicySaysSo(t *testing.T) {
 	require.Zero(t, f.count(t, "shop.effect"))
 }
 
-func TestARefusalThatARetryCouldChangeIsNeverStored(t *testing.T) {
+func TestARefusalThatIsNotFinalIsNeverStored(t *testing.T) {
 	f := newFixture(t)
-	s := f.serve(t, httpapi.Policy{StoreRefusal: func(int) bool { return true }},
-		func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
-			return nil, fault.New(fault.DBDeadlock, "things.Put", nil)
-		})
-	require.Equal(t, http.StatusConflict, post(t, s, "k", `{}`).StatusCode)
-	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
+	for key, c := range map[string]struct {
+		code   fault.Code
+		status int
+	}{
+		"a-retry-could-change-it": {fault.DBDeadlock, http.StatusConflict},
+		"nobody-knows":            {fault.DBCommitUnknown, http.StatusServiceUnavailable}, // of a transaction of its own
+	} {
+		s := f.serve(t, httpapi.Policy{StoreRefusal: func(int) bool { return true }},
+			func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
+				return nil, fault.New(c.code, "things.Put", nil)
+			})
+		require.Equal(t, c.status, post(t, s, key, `{}`).StatusCode, key)
+		require.Zero(t, f.count(t, "caskeleton.idempotency_record where payload is not null"), key)
+	}
 }
 
 func TestDecodeRefusesBeforeAnythingIsClaimed(t *testing.T) {
@@ -340,29 +219,6 @@ func TestDecodeRefusesBeforeAnythingIsClaimed(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, post(t, s, "k", `{"Name":"`+strings.Repeat("x", 20)+`"}`).StatusCode)
 	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
 	require.Equal(t, http.StatusOK, post(t, s, "k", `{"Name":"x"}`).StatusCode)
-}
-
-func TestACallerThatLeavesFinalisesTheClaim(t *testing.T) {
-	f := newFixture(t)
-	running := make(chan struct{}, 1)
-	s := f.serve(t, httpapi.Policy{}, effect(func(ctx context.Context, _ *tx.Tx, _ *httpapi.Request) (*httpapi.Response, error) {
-		running <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}))
-	ctx, leave := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/things/1", strings.NewReader(`{}`))
-	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", "k")
-	go func() {
-		<-running
-		leave()
-	}()
-	_, err = s.Client().Do(req) //nolint:bodyclose // there is no response
-	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
-	require.Zero(t, f.count(t, "shop.effect"))
 }
 
 // slowReader is a client that takes the headers and then nothing until it is told to.
