@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +38,7 @@ func TestKilledAgainAndAgainEachKeyIsOneOrder(t *testing.T) {
 		"DATABASE_URL=" + dsn, "APP_DB_MAX_CONNS=30", "APP_IDEMPOTENCY_LEASE=500ms",
 		"APP_IDEMPOTENCY_KEY_1=0123456789abcdef0123456789abcdef",
 	}
-	w := newWorkload(t)
+	w := newWorkload(t, 409, 503)
 	service := start(t, env...)
 	w.life.Store(&life{url: service.url})
 	w.run(t)
@@ -104,6 +105,7 @@ type life struct {
 
 // workload is clients that place orders, each key from several of them, until told to stop.
 type workload struct {
+	again    []int // statuses after which a client sends the same again
 	life     atomic.Pointer[life]
 	inFlight atomic.Int64
 	next     atomic.Int64
@@ -116,9 +118,9 @@ type workload struct {
 	seen map[string][]answer // all 201s, by key
 }
 
-func newWorkload(t *testing.T) *workload {
+func newWorkload(t *testing.T, again ...int) *workload {
 	t.Helper()
-	w := &workload{seen: map[string][]answer{}}
+	w := &workload{again: again, seen: map[string][]answer{}}
 	t.Cleanup(func() {
 		w.stopping.Store(true)
 		w.done.Wait()
@@ -171,7 +173,7 @@ func (w *workload) insist(t *testing.T, key string) {
 			w.seen[key] = append(w.seen[key], a)
 			w.mu.Unlock()
 			return
-		case a.status == 409 || a.status == 503:
+		case slices.Contains(w.again, a.status):
 			w.waits.Add(1)
 		default:
 			t.Errorf("key %s: unexpected %d: %s", key, a.status, a.body)

@@ -53,30 +53,48 @@ func TestMain(m *testing.M) {
 // process is one run of the service.
 type process struct {
 	cmd    *exec.Cmd
-	url    string
-	stderr *bytes.Buffer
+	url    string // once it is ready
+	ready  chan string
+	stderr *output
 	exited chan struct{}
 }
 
-// start runs "orders up" and returns once it is ready. The test ends it if nobody else does.
-func start(t *testing.T, env ...string) *process {
+// output is what a process has written so far.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// launch runs "orders up". The test ends it if nobody else does.
+func launch(t *testing.T, env ...string) *process {
 	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
-	p := &process{cmd: exec.Command(path, "up"), stderr: &bytes.Buffer{}, exited: make(chan struct{})} //nolint:noctx // killed in Cleanup
+	p := &process{cmd: exec.Command(path, "up"), ready: make(chan string, 1), stderr: &output{}, exited: make(chan struct{})} //nolint:noctx // killed in Cleanup
 	p.cmd.Env = append(clean(os.Environ()), append([]string{"APP_HTTP_ADDR=127.0.0.1:0"}, env...)...)
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	ready := make(chan string, 1)
 	go func() {
 		defer close(p.exited)
 		lines := bufio.NewReader(stdout)
 		for {
 			line, err := lines.ReadString('\n')
 			if url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on "); ok {
-				ready <- url
+				p.ready <- url
 			}
 			if err != nil {
 				break
@@ -85,10 +103,17 @@ func start(t *testing.T, env ...string) *process {
 		_ = p.cmd.Wait()
 	}()
 	t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// start is launch that returns once the service is ready.
+func start(t *testing.T, env ...string) *process {
+	t.Helper()
+	p := launch(t, env...)
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	select {
-	case p.url = <-ready:
+	case p.url = <-p.ready:
 	case <-p.exited:
 		require.FailNow(t, "the service did not start", "%s", p.stderr)
 	case <-ctx.Done():
