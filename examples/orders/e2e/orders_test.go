@@ -126,7 +126,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"/orders":     {405, "METHOD_NOT_ALLOWED"},
 		"/nothing":    {404, "ROUTE_NOT_FOUND"},
 		"/orders/abc": {404, "NOT_FOUND"},
-		"/orders/018f4e6e-0000-7000-8000-000000000000": {404, "NOT_FOUND"},
+		"/orders/018f4e6e-0000-7000-8000-000000000000":          {404, "NOT_FOUND"},
+		"/orders/urn:uuid:018f4e6e-0000-7000-8000-000000000000": {404, "NOT_FOUND"}, // one address is enough
 	} {
 		a, err := get(t.Context(), service.url+path)
 		require.NoError(t, err)
