@@ -13,7 +13,6 @@ const anyDSN = "postgres://localhost/x"
 func TestNewRefusesFiles(t *testing.T) {
 	t.Parallel()
 	const upLine = "-- +goose Up\n"
-	const atomic = "create function a.one() returns int language sql begin atomic; select 1; select 2; end;\n"
 	for _, c := range []struct{ name, file, body, want string }{
 		{"name", "1_order.sql", upLine + "select 1;", "five digits"},
 		{"name without a word", "00001.sql", upLine + "select 1;", "five digits"},
@@ -28,7 +27,7 @@ func TestNewRefusesFiles(t *testing.T) {
 		{"commit", "00001_a.sql", upLine + "select 1; commit; select 2;", "statement 2 controls the transaction"},
 		{"commit by its other name", "00001_a.sql", upLine + "select 1; END; select 2;", "statement 2 controls the transaction"},
 		{"and chain", "00001_a.sql", upLine + "select 1; end work and no chain;", "statement 2 controls the transaction"},
-		{"end after a function", "00001_a.sql", upLine + atomic + "end;\nselect 1;", "controls the transaction"},
+		{"end after a function", "00001_a.sql", upLine + atomicFunction + "end;\nselect 1;", "statement 4 controls the transaction"},
 		{"two statements", "00001_a.sql", upLine + "-- +goose NO TRANSACTION\nvacuum a.b;\nvacuum a.c;", "holds 2 statements"},
 		{"two statements in one line", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "vacuum a.b; vacuum a.c", "holds 2 statements"},
 		{"two statements in one block", "00001_a.sql", "-- +goose NO TRANSACTION\n" + upLine + "-- +goose StatementBegin\nvacuum a.b;vacuum a.c;\n-- +goose StatementEnd\n", "form a transaction"},
@@ -44,6 +43,13 @@ func TestNewRefusesFiles(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+const atomicFunction = "-- +goose StatementBegin\ncreate function orders.two() returns int language sql begin atomic select 1; select 2; end;\n-- +goose StatementEnd\n"
+
+func TestTheEndOfAFunctionIsNoCommit(t *testing.T) {
+	t.Parallel()
+	require.Len(t, up(t, emptyDSN(t), orders("1_two", atomicFunction)), 2)
 }
 
 func TestNewRefusesStreams(t *testing.T) {
