@@ -20,6 +20,10 @@ func (l *link) close() {
 	_ = l.server.Close()
 }
 
+// cancelRequest is the code of the message by which pgx asks, on a connection of its own, to stop the work of one that it gives up.
+// None is passed on: it would race with what a fault lets the server do.
+const cancelRequest = 80877102
+
 // requests passes the client's messages on, one at a time, until a side is closed or a fault says so.
 func (l *link) requests() {
 	in := bufio.NewReader(l.client)
@@ -27,6 +31,10 @@ func (l *link) requests() {
 	for {
 		message, err := read(in, header)
 		if err != nil {
+			l.close()
+			return
+		}
+		if header == 4 && len(message) == 16 && binary.BigEndian.Uint32(message[4:]) == cancelRequest {
 			l.close()
 			return
 		}
