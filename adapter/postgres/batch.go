@@ -26,6 +26,7 @@ func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if q.c.done.Load() {
 		return pgx.FailedBatchResults(b, tx.ErrDone)
 	}
+	q.c.limit(b.Len())
 	return &batch{
 		BatchResults: q.c.tx.SendBatch(ctx, b),
 		fail:         func(err error) error { return q.c.fail(ctx, "postgres.SendBatch", err) },
@@ -38,6 +39,7 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
+	db.limit(pooled.Conn().PgConn(), b.Len(), db.cfg.StatementTimeout)
 	results := pooled.SendBatch(ctx, b)
 	if results.Tx() != nil {
 		_ = results.Close()

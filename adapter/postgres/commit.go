@@ -19,7 +19,7 @@ func (c *conn) Commit(ctx context.Context) error {
 		return tx.ErrDone
 	}
 	defer c.giveBack(ctx)
-	server := c.pooled.Conn().PgConn()
+	server := c.server()
 	if server.TxStatus() == txIdle && !server.IsClosed() {
 		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
 	}
@@ -31,7 +31,7 @@ func (c *conn) Commit(ctx context.Context) error {
 	case rolledBack:
 		return fault.New(fault.TXRollbackOnly, "postgres.Commit", diagnose(err))
 	case notCommitted:
-		return c.fail(ctx, "postgres.Commit", err)
+		return c.translate(ctx, "postgres.Commit", err)
 	}
 	d := diagnose(err)
 	c.db.log.WarnContext(ctx, "outcome of a commit is unknown", "cause", d)

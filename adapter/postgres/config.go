@@ -18,7 +18,7 @@ type Config struct {
 	MaxLifetimeJitter time.Duration // random extra age, so that they are not replaced all at once; 0 means a tenth of MaxLifetime
 	IdleTime          time.Duration // idle time after which a connection is closed, at most MaxLifetime - 1 s; 0 means 5 min, or half of MaxLifetime if that is less
 	AcquireTimeout    time.Duration // bound on waiting for a connection, at most StatementTimeout, less than IdleTxTimeout; 0 means 5 s, or StatementTimeout or half of IdleTxTimeout if that is less
-	StatementTimeout  time.Duration // statement_timeout of every session; 0 means 10 s
+	StatementTimeout  time.Duration // statement_timeout of every session; 0 means 10 s. A connection that stays silent for 5 s more is given up
 	LockTimeout       time.Duration // lock_timeout, less than StatementTimeout; 0 means 3 s, or half of StatementTimeout if that is less
 	IdleTxTimeout     time.Duration // idle_in_transaction_session_timeout; 0 means 10 s
 	ExecMode          string        // cache_statement, cache_describe, exec or simple_protocol; "" means cache_statement

@@ -12,5 +12,9 @@
 // that of a [Diagnostic], which names the SQLSTATE and the schema objects at fault and never repeats the server's message, SQL,
 // values, hosts or DSN. errors.As still finds the *pgconn.PgError. [pgx.ErrNoRows] stays itself.
 //
+// The server keeps statement_timeout. Where it, or the network, has gone silent, a call ends 5 s after that with DB_STATEMENT_TIMEOUT and
+// its connection is destroyed: a call of several statements counts as one, a batch as its number, rows until they are closed. A timeout
+// set by raw SQL is not known here; use tx.Options.
+//
 // Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC.
 package postgres

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -22,12 +23,16 @@ func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	server := pooled.Conn().PgConn()
+	db.limit(server, 1, db.cfg.StatementTimeout)
 	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	unlimit(server)
 	if err != nil {
+		err = db.translate(ctx, server, "postgres.Begin", err)
 		pooled.Release() // destroys it where half of the message took effect
-		return nil, db.classifier.Translate(ctx, "postgres.Begin", err)
+		return nil, err
 	}
-	return &conn{db: db, pooled: pooled, tx: t, readOnly: o.ReadOnly}, nil
+	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly}, nil
 }
 
 // beginSQL is one simple-protocol message. READ WRITE is never asked for: a standby refuses it with a state that says nothing, where a

@@ -1,7 +1,12 @@
 package postgres
 
+import "time"
+
 // QuerierOf is Querier for tests that drive tx.Conn without a runner.
 var QuerierOf = querierOf
+
+// SetSilence replaces the margin over statement_timeout, before db is used.
+func (db *DB) SetSilence(d time.Duration) { db.silence = d }
 
 // Config returns what db was opened with.
 func (db *DB) Config() Config { return db.cfg }

@@ -34,6 +34,7 @@ type DB struct {
 	classifier *Classifier
 	metrics    *metrics
 	log        *slog.Logger
+	silence    time.Duration
 	open       context.Context // ends with Close, and so do waits for a connection
 	shut       context.CancelFunc
 	closing    sync.Once
@@ -60,7 +61,7 @@ func Open(ctx context.Context, cfg Config, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, drained: make(chan struct{})}
+	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
 	db.open, db.shut = context.WithCancel(context.WithoutCancel(ctx))
 	if db.log == nil {
 		db.log = slog.Default()
@@ -85,8 +86,8 @@ func (db *DB) check(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	if err := conn.Ping(ctx); err != nil {
-		return db.classifier.Translate(ctx, "postgres.Open", err)
+	if err := db.ping(ctx, conn, "postgres.Open"); err != nil {
+		return err
 	}
 	return checkVersion(conn.Conn().PgConn().ParameterStatus("server_version"))
 }
@@ -149,7 +150,12 @@ func (db *DB) Ping(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	return db.classifier.Translate(ctx, "postgres.Ping", conn.Ping(ctx))
+	return db.ping(ctx, conn, "postgres.Ping")
+}
+
+func (db *DB) ping(ctx context.Context, conn *pgxpool.Conn, op string) error {
+	db.limit(conn.Conn().PgConn(), 1, db.cfg.StatementTimeout)
+	return db.fail(ctx, conn, op, conn.Ping(ctx))
 }
 
 // Stat returns a snapshot of the pool.

@@ -50,6 +50,7 @@ func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	if q.c.done.Load() {
 		return pgconn.CommandTag{}, tx.ErrDone
 	}
+	q.c.limit(1)
 	tag, err := q.c.tx.Exec(ctx, sql, args...)
 	return tag, q.c.fail(ctx, "postgres.Exec", err)
 }
@@ -58,6 +59,7 @@ func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	if q.c.done.Load() {
 		return failedRows{tx.ErrDone}, tx.ErrDone
 	}
+	q.c.limit(1)
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
 	r := &rows{Rows: inner, fail: func(err error) error { return q.c.fail(ctx, "postgres.Query", err) }}
 	return r, r.Err()
@@ -76,6 +78,7 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 		return pgconn.CommandTag{}, err
 	}
 	defer pooled.Release()
+	db.limit(pooled.Conn().PgConn(), 1, db.cfg.StatementTimeout)
 	tag, err := pooled.Exec(ctx, sql, args...)
 	if db.stale(err) {
 		tag, err = pooled.Exec(ctx, sql, args...)
@@ -90,6 +93,7 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 	if err != nil {
 		return failedRows{err}, err
 	}
+	db.limit(pooled.Conn().PgConn(), 1, db.cfg.StatementTimeout)
 	query := func() pgx.Rows {
 		inner, _ := pooled.Query(ctx, sql, args...) // the error is in the rows as well
 		return inner
@@ -116,10 +120,12 @@ func (db *DB) stale(err error) bool {
 	return ok && code == fault.DBStalePlan
 }
 
-// fail translates the error of a statement outside a transaction. There, a write is refused as read-only by the server alone.
+// fail ends a statement outside a transaction and translates its error. There, a write is refused as read-only by the server alone.
 func (db *DB) fail(ctx context.Context, pooled *pgxpool.Conn, op string, err error) error {
+	server := pooled.Conn().PgConn()
+	unlimit(server)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == pgerrcode.ReadOnlySQLTransaction {
 		db.discard(ctx, pooled)
 	}
-	return db.classifier.Translate(ctx, op, err)
+	return db.translate(ctx, server, op, err)
 }

@@ -81,13 +81,13 @@ func (r *rows) Values() ([]any, error) {
 	return v, nil
 }
 
-// broken closes the rows after an error of reading one, as pgx does.
+// broken closes the rows after an error of reading one, as pgx does. What was closed before has no connection any more to look at.
 func (r *rows) broken(err error) error {
 	r.Close()
 	if r.failure != nil {
 		return r.failure
 	}
-	return r.fail(err)
+	return diagnose(err)
 }
 
 // row is the first of rows.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
@@ -17,13 +18,14 @@ import (
 
 // conn is one open transaction on one acquired connection.
 type conn struct {
-	db       *DB
-	pooled   *pgxpool.Conn
-	tx       pgx.Tx
-	readOnly bool
-	scopes   []savepoint
-	unfit    bool        // the connection must not go back to the pool
-	done     atomic.Bool // read by handles that outlive the transaction
+	db        *DB
+	pooled    *pgxpool.Conn
+	tx        pgx.Tx
+	statement time.Duration // statement_timeout here
+	readOnly  bool
+	scopes    []savepoint
+	unfit     bool        // the connection must not go back to the pool
+	done      atomic.Bool // read by handles that outlive the transaction
 }
 
 type savepoint struct {
@@ -36,17 +38,26 @@ func (c *conn) writesRefused() bool {
 	return c.readOnly || slices.ContainsFunc(c.scopes, func(s savepoint) bool { return s.readOnly })
 }
 
-// fail translates an error of a statement in the transaction.
+func (c *conn) server() *pgconn.PgConn { return c.pooled.Conn().PgConn() }
+
+func (c *conn) limit(statements int) { c.db.limit(c.server(), statements, c.statement) }
+
+// fail ends a statement in the transaction and translates its error.
 func (c *conn) fail(ctx context.Context, op string, err error) error {
+	unlimit(c.server())
+	return c.translate(ctx, op, err)
+}
+
+func (c *conn) translate(ctx context.Context, op string, err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || pg.Code != pgerrcode.ReadOnlySQLTransaction {
-		return c.db.classifier.Translate(ctx, op, err)
+		return c.db.translate(ctx, c.server(), op, err)
 	}
 	if c.writesRefused() {
 		return fault.New(fault.TXReadOnly, op, diagnose(err))
 	}
 	c.unfit = true
-	return c.db.classifier.Translate(ctx, op, err)
+	return c.db.translate(ctx, c.server(), op, err)
 }
 
 // exec runs statements of our own, without arguments: one message.
@@ -54,6 +65,7 @@ func (c *conn) exec(ctx context.Context, op, sql string) error {
 	if c.done.Load() {
 		return tx.ErrDone
 	}
+	c.limit(1)
 	_, err := c.tx.Exec(ctx, sql)
 	return c.fail(ctx, op, err)
 }
