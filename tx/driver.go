@@ -42,7 +42,8 @@ type Conn interface {
 	// Commit returns nil only if the transaction is known to have committed, and an error with code DB_COMMIT_UNKNOWN if that cannot be
 	// known. Any other error means: known not to have committed, and nothing is left to roll back.
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction. A connection that is already gone is a rolled-back transaction: nil.
+	// Rollback ends the transaction. A connection that is already gone is a rolled-back transaction: nil. DB_COMMIT_UNKNOWN says that SQL
+	// of fn's had ended it, so that what came before may have committed.
 	Rollback(ctx context.Context) error
 	// Savepoint opens a nested scope; in a readOnly one, writes are refused until it ends.
 	Savepoint(ctx context.Context, name string, readOnly bool) error

@@ -177,7 +177,7 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 	defer func() {
 		if !returned { // a panic, or runtime.Goexit: both go on by themselves
 			t.end()
-			r.abort(ctx, conn)
+			_ = r.abort(ctx, conn, nil)
 		}
 	}()
 	err = fn(context.WithValue(ctx, ctxKey{r.core}, t), t)
@@ -187,8 +187,7 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 		err = t.verdict()
 	}
 	if err != nil {
-		r.abort(ctx, conn)
-		return err
+		return r.abort(ctx, conn, err)
 	}
 	if err = r.finish(ctx, conn); err != nil {
 		return err
@@ -204,13 +203,20 @@ func (r *Runner) finish(ctx context.Context, conn Conn) error {
 	return conn.Commit(ctx)
 }
 
-// abort rolls back. Its own failure is logged: the error that led here is the one to return.
-func (r *Runner) abort(ctx context.Context, conn Conn) {
+// abort rolls back and returns cause, why it must. Its own failure is logged, unless it takes away what cause stands for: that nothing was
+// committed.
+func (r *Runner) abort(ctx context.Context, conn Conn, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.rollback)
 	defer cancel()
-	if err := conn.Rollback(ctx); err != nil {
+	err := conn.Rollback(ctx)
+	switch {
+	case errors.Is(err, fault.DBCommitUnknown):
+		r.log.ErrorContext(ctx, "the transaction was ended by SQL, and may have committed", "error", err, "cause", cause)
+		return err
+	case err != nil:
 		r.log.WarnContext(ctx, "rollback failed, connection dropped", "error", err)
 	}
+	return cause
 }
 
 // runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.

@@ -6,8 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"caskeleton.dev/tx"
 )
 
 // Batcher sends several statements in one round trip. A [*DB] does, each batch in an implicit transaction, and so does what
@@ -23,8 +21,8 @@ var (
 )
 
 func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	if q.c.done.Load() {
-		return pgx.FailedBatchResults(b, tx.ErrDone)
+	if err := q.c.usable("postgres.SendBatch"); err != nil {
+		return pgx.FailedBatchResults(b, err)
 	}
 	q.c.limit(b.Len())
 	return &batch{

@@ -19,15 +19,14 @@ func (c *conn) Commit(ctx context.Context) error {
 		return tx.ErrDone
 	}
 	defer c.giveBack(ctx)
-	server := c.server()
-	if server.TxStatus() == txIdle && !server.IsClosed() {
+	if c.endedBySQL() {
 		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
 	}
 	err := c.tx.Commit(ctx)
 	if err == nil {
 		return nil
 	}
-	switch outcome(err, server.TxStatus()) {
+	switch outcome(err, c.server().TxStatus()) {
 	case rolledBack:
 		return fault.New(fault.TXRollbackOnly, "postgres.Commit", diagnose(err))
 	case notCommitted:

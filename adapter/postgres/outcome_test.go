@@ -48,11 +48,6 @@ func TestFailedCommits(t *testing.T) {
 			waitGone(t, db, pid)
 			return t.Context()
 		}, "57P01", fault.DBCommitUnknown},
-		{"ended by a statement", func(t *testing.T, _ *postgres.DB, c transaction) context.Context {
-			t.Helper()
-			exec(t, c, "rollback")
-			return t.Context()
-		}, "", fault.DBCommitUnknown},
 		{"context canceled before", func(t *testing.T, _ *postgres.DB, _ transaction) context.Context {
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())

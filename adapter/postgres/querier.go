@@ -27,7 +27,8 @@ var (
 )
 
 // Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine. After the end of t it answers [tx.ErrDone];
-// a transaction of another driver is refused.
+// a transaction of another driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered
+// with DB_COMMIT_UNKNOWN, and nothing runs after it.
 func Querier(t *tx.Tx) (DBTX, error) {
 	c, err := tx.Unwrap(t)
 	if err != nil {
@@ -47,8 +48,8 @@ func querierOf(c tx.Conn) (DBTX, error) {
 type querier struct{ c *conn }
 
 func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if q.c.done.Load() {
-		return pgconn.CommandTag{}, tx.ErrDone
+	if err := q.c.usable("postgres.Exec"); err != nil {
+		return pgconn.CommandTag{}, err
 	}
 	q.c.limit(1)
 	tag, err := q.c.tx.Exec(ctx, sql, args...)
@@ -56,8 +57,8 @@ func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 }
 
 func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if q.c.done.Load() {
-		return failedRows{tx.ErrDone}, tx.ErrDone
+	if err := q.c.usable("postgres.Query"); err != nil {
+		return failedRows{err}, err
 	}
 	q.c.limit(1)
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well

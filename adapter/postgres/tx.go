@@ -24,6 +24,7 @@ type conn struct {
 	statement time.Duration // statement_timeout here
 	readOnly  bool
 	scopes    []savepoint
+	ended     bool        // by SQL of fn's
 	unfit     bool        // the connection must not go back to the pool
 	done      atomic.Bool // read by handles that outlive the transaction
 }
@@ -45,7 +46,28 @@ func (c *conn) limit(statements int) { c.db.limit(c.server(), statements, c.stat
 // fail ends a statement in the transaction and translates its error.
 func (c *conn) fail(ctx context.Context, op string, err error) error {
 	unlimit(c.server())
+	if c.endedBySQL() {
+		c.ended = true
+		return fault.New(fault.DBCommitUnknown, op, errEndedBySQL)
+	}
 	return c.translate(ctx, op, err)
+}
+
+// usable refuses what would run outside of the transaction.
+func (c *conn) usable(op string) error {
+	switch {
+	case c.done.Load():
+		return tx.ErrDone
+	case c.ended:
+		return fault.New(fault.DBCommitUnknown, op, errEndedBySQL)
+	}
+	return nil
+}
+
+// endedBySQL reports whether a COMMIT or ROLLBACK of fn's has ended the transaction. One that begins the next at once is not seen.
+func (c *conn) endedBySQL() bool {
+	server := c.server()
+	return c.ended || server.TxStatus() == txIdle && !server.IsClosed() && !server.IsBusy()
 }
 
 func (c *conn) translate(ctx context.Context, op string, err error) error {
@@ -62,8 +84,8 @@ func (c *conn) translate(ctx context.Context, op string, err error) error {
 
 // exec runs statements of our own, without arguments: one message.
 func (c *conn) exec(ctx context.Context, op, sql string) error {
-	if c.done.Load() {
-		return tx.ErrDone
+	if err := c.usable(op); err != nil {
+		return err
 	}
 	c.limit(1)
 	_, err := c.tx.Exec(ctx, sql)
@@ -112,6 +134,9 @@ func (c *conn) Rollback(ctx context.Context) error {
 		return tx.ErrDone
 	}
 	defer c.giveBack(ctx)
+	if c.endedBySQL() {
+		return fault.New(fault.DBCommitUnknown, "postgres.Rollback", errEndedBySQL)
+	}
 	err := c.tx.Rollback(ctx)
 	if gone(err) {
 		return nil

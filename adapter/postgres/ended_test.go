@@ -1,0 +1,97 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// A transaction that SQL of fn's has ended must not look like one that the runner committed or rolled back.
+func TestSQLThatEndsTheTransaction(t *testing.T) {
+	const insert = "insert into shop.parents (id) values (50)"
+	ways := map[string]func(t *testing.T, q postgres.DBTX, sql string) error{
+		"Exec": func(t *testing.T, q postgres.DBTX, sql string) error {
+			t.Helper()
+			_, err := q.Exec(t.Context(), sql)
+			return err
+		},
+		"Query": func(t *testing.T, q postgres.DBTX, sql string) error {
+			t.Helper()
+			rows, err := q.Query(t.Context(), sql)
+			rows.Close()
+			return errors.Join(err, rows.Err())
+		},
+		"SendBatch": func(t *testing.T, q postgres.DBTX, sql string) error {
+			t.Helper()
+			b := &pgx.Batch{}
+			b.Queue(sql)
+			batcher, ok := q.(postgres.Batcher)
+			require.True(t, ok)
+			return batcher.SendBatch(t.Context(), b).Close()
+		},
+	}
+	ends := map[string]error{ // what fn returns afterwards
+		"error swallowed": nil,
+		"another error":   errors.New("another"),
+	}
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			db := shop(t, postgres.Config{ExecMode: mode, MaxConns: 1})
+			runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			for way, do := range ways {
+				for _, sql := range []string{"commit", "rollback", "end", "abort", "commit; select 1"} {
+					if sql == "commit; select 1" && way != "Exec" {
+						continue // these take one statement
+					}
+					for end, result := range ends {
+						what := way + " " + sql + ", " + end
+						err := runner.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+							q, err := postgres.Querier(w)
+							require.NoError(t, err)
+							exec(t, q, "delete from shop.parents where id = 50")
+							exec(t, q, insert)
+							require.NoError(t, w.AfterCommit(func(context.Context) error { t.Error("a hook ran", what); return nil }))
+
+							err = do(t, q, sql)
+							require.ErrorIs(t, err, fault.DBCommitUnknown, what)
+							require.ErrorContains(t, err, "leave COMMIT and ROLLBACK to the runner", what)
+							for name, again := range ways { // it would commit by itself
+								require.ErrorIs(t, again(t, q, insert), fault.DBCommitUnknown, what, name)
+							}
+							require.ErrorIs(t, w.Savepoint(ctx, func(context.Context) error { return nil }), fault.DBCommitUnknown, what)
+							return result
+						})
+						require.ErrorIs(t, err, fault.DBCommitUnknown, what)
+						require.False(t, fault.Retryable(err), what)
+					}
+				}
+			}
+			require.Zero(t, db.Stat().AcquiredConns())
+		})
+	}
+}
+
+func TestCommitAndRollbackAfterSQLThatEndedTheTransaction(t *testing.T) {
+	db := shop(t, postgres.Config{MaxConns: 1})
+	for _, sql := range []string{"commit", "rollback"} {
+		for _, end := range []func(transaction) error{
+			func(c transaction) error { return c.Commit(t.Context()) },
+			func(c transaction) error { return c.Rollback(t.Context()) },
+		} {
+			c := begin(t, db, tx.BeginOptions{})
+			_, err := c.Exec(t.Context(), sql)
+			require.ErrorIs(t, err, fault.DBCommitUnknown)
+			require.ErrorIs(t, end(c), fault.DBCommitUnknown, sql)
+			require.Zero(t, db.Stat().AcquiredConns())
+		}
+	}
+}
