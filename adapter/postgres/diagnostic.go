@@ -28,6 +28,14 @@ type Diagnostic struct {
 	err                                         error
 }
 
+// Diagnose returns err with the text of a [Diagnostic] and without a code, for what does not come through a [*DB]; nil for nil.
+func Diagnose(err error) error {
+	if err == nil {
+		return nil
+	}
+	return diagnose(err)
+}
+
 func diagnose(err error) *Diagnostic {
 	d := &Diagnostic{err: err}
 	prefix := "postgres: "

@@ -1,6 +1,13 @@
 package migrations
 
-import "errors"
+import (
+	"errors"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"caskeleton.dev/adapter/postgres"
+)
 
 // What [Migrator.Up] and [Migrator.Verify] refuse. The error returned names the stream, the file or versions, and the way out; match with errors.Is.
 var (
@@ -19,5 +26,15 @@ var (
 	// ErrLocked means that another session held the stream's migration lock for longer than Options.LockTimeout.
 	ErrLocked = errors.New("another session holds the migration lock")
 )
+
+// told returns err as it may be shown: the server's message repeats values of the data, and that of the network hosts.
+func told(err error) error {
+	_, server := errors.AsType[*pgconn.PgError](err)
+	_, network := errors.AsType[*net.OpError](err)
+	if server || network {
+		return postgres.Diagnose(err)
+	}
+	return err
+}
 
 var errSessionLost = errors.New("the migration session was lost")

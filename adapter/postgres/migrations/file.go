@@ -32,6 +32,7 @@ var (
 	createIndex = regexp.MustCompile(`^create (?:unique )?index concurrently if not exists ([a-z_][a-z0-9_]*) on (?:only )?([a-z_][a-z0-9_]*)\.`)
 	end         = regexp.MustCompile(`^end( work| transaction)?( and( no)? chain)?$`) // COMMIT by another name
 	atomicBody  = regexp.MustCompile(`\bbegin atomic\b`)
+	sessionLock = regexp.MustCompile(`(?i)\b(pg_(try_)?advisory_(un)?lock(_shared|_all)?|discard\s+all)\b`)
 	transaction = regexp.MustCompile(`^(begin|start transaction|commit|rollback|abort|prepare transaction)\b`)
 )
 
@@ -98,6 +99,9 @@ func (f *file) check(body string) error {
 	}
 	if !up {
 		return fmt.Errorf(`has no "-- +goose Up" line: begin the file with one`)
+	}
+	if m := sessionLock.FindString(calls(body)); m != "" {
+		return fmt.Errorf("calls %s, and the migration lock is one of the session's advisory locks, which it would give up or hide: remove it, or use pg_advisory_xact_lock", m)
 	}
 	statements := splitStatements(body)
 	if f.inTx {

@@ -74,9 +74,9 @@ func readError(table string, err error) error {
 		return nil
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == pgerrcode.InsufficientPrivilege {
-		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table: %w", kitSchema, table, err)
+		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table: %w", kitSchema, table, told(err))
 	}
-	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, err)
+	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, told(err))
 }
 
 func tableExists(ctx context.Context, q querier, table string) (bool, error) {
@@ -84,7 +84,7 @@ func tableExists(ctx context.Context, q querier, table string) (bool, error) {
 	err := q.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = $1 and c.relname = $2)`, kitSchema, table).Scan(&ok)
 	if err != nil {
-		return false, fmt.Errorf("migrations: look for %s.%s: %w", kitSchema, table, err)
+		return false, fmt.Errorf("migrations: look for %s.%s: %w", kitSchema, table, told(err))
 	}
 	return ok, nil
 }

@@ -30,7 +30,7 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 	for waited := false; ; waited = true {
 		var ok bool
 		if err := db.QueryRowContext(ctx, `select pg_catalog.pg_try_advisory_lock($1, $2)`, lockSpace, lockKey(stream)).Scan(&ok); err != nil {
-			return fmt.Errorf("migrations: stream %s: take the migration lock: %w", stream, err)
+			return fmt.Errorf("migrations: stream %s: take the migration lock: %w", stream, told(err))
 		}
 		if ok {
 			return nil
@@ -72,7 +72,7 @@ func (m *Migrator) unlock(ctx context.Context, db *sql.DB, stream string) {
 	err := db.QueryRowContext(detached, `select pg_catalog.pg_advisory_unlock($1, $2)`, lockSpace, lockKey(stream)).Scan(&ok)
 	switch {
 	case err != nil:
-		m.opts.Logger.WarnContext(ctx, "migration session lost, its lock ends with it", slog.String("stream", stream), slog.Any("error", err))
+		m.opts.Logger.WarnContext(ctx, "migration session lost, its lock ends with it", slog.String("stream", stream), slog.Any("error", told(err)))
 	case !ok:
 		m.opts.Logger.ErrorContext(ctx, "migration lock was not held at its release: a file released it, or a pooler is in between", slog.String("stream", stream))
 	}

@@ -16,7 +16,7 @@ func TestFilesRunWithAnEmptySearchPath(t *testing.T) {
 	execSQL(t, dsn, `do $$ begin execute format('alter database %I set search_path = public', current_database());
 		execute format('alter database %I set statement_timeout = 12345', current_database()); end $$`)
 	_, err := migrator(t, dsn, nil, orders("1_order", "create table order_line (id int);\n")).Up(t.Context())
-	require.ErrorContains(t, err, "no schema has been selected")
+	require.ErrorContains(t, err, "SQLSTATE 3F000")
 
 	s := orders("1_order", "create table orders.seen as select current_setting('search_path') as path, current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock;\n")
 	up(t, dsn, s)

@@ -34,6 +34,28 @@ func splitStatements(script string) []string {
 	return out
 }
 
+// calls returns what of a script runs as it is applied: without comments and literals, other than the body of a DO.
+func calls(script string) string {
+	var b strings.Builder
+	first := "" // word of the statement
+	for len(script) > 0 {
+		n, kind := token(script)
+		text := script[:n]
+		switch script = script[n:]; {
+		case kind == tokenComment:
+			text = " "
+		case kind == tokenEnd:
+			first = ""
+		case kind == tokenText && first == "":
+			first = strings.ToLower(strings.TrimSpace(text))
+		case kind == tokenLiteral && first != "do":
+			text = "''"
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
 type tokenKind int
 
 const (

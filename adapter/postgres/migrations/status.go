@@ -54,7 +54,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	defer func() { _ = db.Close() }()
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
-		return nil, fmt.Errorf("migrations: begin: %w", err)
+		return nil, fmt.Errorf("migrations: begin: %w", told(err))
 	}
 	defer func() { _ = tx.Rollback() }()
 	out := make([]Status, 0, len(m.streams))

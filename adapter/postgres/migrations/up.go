@@ -51,7 +51,7 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 	}
 	for _, schema := range []string{kitSchema, s.Schema} {
 		if err := ensureSchema(ctx, db, schema); err != nil {
-			return nil, fmt.Errorf("migrations: stream %s: create schema %s: %w", s.Name, schema, err)
+			return nil, fmt.Errorf("migrations: stream %s: create schema %s: %w", s.Name, schema, told(err))
 		}
 	}
 	h, err := readHistory(ctx, db, s.Stream)
@@ -63,20 +63,21 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 		return nil, err
 	}
 	if err := store.ensure(ctx, db); err != nil {
-		return nil, fmt.Errorf("migrations: stream %s: create its history: %w", s.Name, err)
+		return nil, fmt.Errorf("migrations: stream %s: create its history: %w", s.Name, told(err))
 	}
 	// A provider remembers that it has looked for its table, so each run has a new one.
-	provider, err := goose.NewProvider(goose.DialectCustom, db, s.FS,
-		goose.WithStore(store), goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(false), goose.WithLogger(goose.NopLogger()))
+	run := &run{}
+	run.provider, err = goose.NewProvider(goose.DialectCustom, db, s.FS, goose.WithStore(store), goose.WithDisableGlobalRegistry(true),
+		goose.WithAllowOutofOrder(false), goose.WithVerbose(true), goose.WithSlog(slog.New(run)))
 	if err != nil {
-		return nil, fmt.Errorf("migrations: stream %s: %w", s.Name, err)
+		return nil, fmt.Errorf("migrations: stream %s: %w", s.Name, told(err))
 	}
 	var done []Applied
 	for _, f := range s.files {
 		if f.version <= st.Have {
 			continue
 		}
-		step, err := m.apply(ctx, db, provider, s, f)
+		step, err := m.apply(ctx, db, run, s, f)
 		if err != nil {
 			return done, err
 		}
@@ -85,11 +86,12 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 	return done, nil
 }
 
-func (m *Migrator) apply(ctx context.Context, db *sql.DB, provider *goose.Provider, s source, f file) (Applied, error) {
+func (m *Migrator) apply(ctx context.Context, db *sql.DB, run *run, s source, f file) (Applied, error) {
 	if err := m.prepare(ctx, db, s, f); err != nil {
-		return Applied{}, fmt.Errorf("migrations: stream %s: prepare for %s: %w", s.Name, f.name, err)
+		return Applied{}, fmt.Errorf("migrations: stream %s: prepare for %s: %w", s.Name, f.name, told(err))
 	}
-	res, err := provider.UpByOne(ctx)
+	run.statements = 0
+	res, err := run.provider.UpByOne(ctx)
 	if err != nil {
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			err = partial.Err
@@ -98,7 +100,7 @@ func (m *Migrator) apply(ctx context.Context, db *sql.DB, provider *goose.Provid
 		if !f.inTx {
 			kept = "it ran outside a transaction, and may have left part of its work"
 		}
-		return Applied{}, fmt.Errorf("migrations: stream %s: %s failed, %s; see docs/runbooks/migration-failure.md: %w", s.Name, f.name, kept, err)
+		return Applied{}, fmt.Errorf("migrations: stream %s: %s failed, %s%s; see docs/runbooks/migration-failure.md: %w", s.Name, f.name, kept, run.place(err), told(err))
 	}
 	m.opts.Logger.InfoContext(ctx, "migration applied",
 		slog.String("stream", s.Name), slog.String("file", f.name), slog.Duration("duration", res.Duration))
