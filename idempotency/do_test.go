@@ -336,6 +336,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	require.ErrorContains(t, err, "driver")
 	for field, o := range map[string]idempotency.Options{
 		"Lease":       {Lease: -1},
+		"Lease is 1":  {Lease: 1},
 		"Expiry":      {Expiry: time.Second, Lease: time.Minute},
 		"InlineLimit": {InlineLimit: 2 << 20},
 		"Owner":       {Owner: strings.Repeat("o", 65)},

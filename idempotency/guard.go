@@ -21,15 +21,17 @@ const (
 	defaultLease   = 30 * time.Second
 	defaultExpiry  = 24 * time.Hour
 	defaultInline  = 8 << 10
-	largestInline  = 1 << 20
 	ownerNameBytes = 64
 )
+
+// MaxInlineLimit is the largest [Options.InlineLimit], in bytes.
+const MaxInlineLimit = 1 << 20
 
 // Options configure a [Guard]. The zero value is the default.
 type Options struct {
 	Lease       time.Duration // until the claim of an owner that died may be taken over; 0 means 30 s
 	Expiry      time.Duration // how long an answer is kept at least, counted from the claim; 0 means 24 h
-	InlineLimit int           // size of the largest answer in bytes, as stored; 0 means 8 KiB
+	InlineLimit int           // size of the largest answer in bytes, as stored; at most MaxInlineLimit; 0 means 8 KiB
 	Owner       string        // names this process in the records; "" means a random name
 	Meter       metric.MeterProvider
 	Logger      *slog.Logger
@@ -64,12 +66,12 @@ func New(d Driver, r *tx.Runner, keys Keyring, o *Options) (*Guard, error) {
 // fill sets defaults and refuses what cannot work.
 func (o *Options) fill() error {
 	switch {
-	case o.Lease < 0:
-		return fmt.Errorf("idempotency: Lease is %v; it must be positive, or 0 for %v", o.Lease, defaultLease)
+	case o.Lease < 0 || o.Lease > 0 && o.Lease < time.Millisecond:
+		return fmt.Errorf("idempotency: Lease is %v; it must be 1 ms or more, or 0 for %v", o.Lease, defaultLease)
 	case o.Expiry < 0:
 		return fmt.Errorf("idempotency: Expiry is %v; it must be positive, or 0 for %v", o.Expiry, defaultExpiry)
-	case o.InlineLimit < 0 || o.InlineLimit > largestInline:
-		return fmt.Errorf("idempotency: InlineLimit is %d; use 1 to %d bytes, or 0 for %d", o.InlineLimit, largestInline, defaultInline)
+	case o.InlineLimit < 0 || o.InlineLimit > MaxInlineLimit:
+		return fmt.Errorf("idempotency: InlineLimit is %d; use 1 to %d bytes, or 0 for %d", o.InlineLimit, MaxInlineLimit, defaultInline)
 	case len(o.Owner) > ownerNameBytes:
 		return fmt.Errorf("idempotency: Owner has %d bytes; at most %d are stored", len(o.Owner), ownerNameBytes)
 	}

@@ -17,8 +17,8 @@ var keys = []Key{
 	{Env: "APP_DB_LOCK_TIMEOUT", Path: "db.lock_timeout", Type: "duration", Default: "3s", Doc: "How long a statement waits for a row or table lock (lock_timeout), less than it may run; never unlimited."},
 	{Env: "APP_DB_IDLE_TX_TIMEOUT", Path: "db.idle_tx_timeout", Type: "duration", Default: "10s", Doc: "How long a transaction may sit idle before the server ends it (idle_in_transaction_session_timeout); never unlimited."},
 	{Env: "APP_DB_EXEC_MODE", Path: "db.exec_mode", Type: "enum", Default: "cache_statement", Values: []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}, Doc: "How pgx runs statements. Behind a transaction pooler take cache_describe, exec or simple_protocol."},
-	{Env: "APP_IDEMPOTENCY_LEASE", Path: "idempotency.lease", Type: "duration", Default: "30s", Doc: "How long a claim of an idempotency key is held before another caller may take it over."},
+	{Env: "APP_IDEMPOTENCY_LEASE", Path: "idempotency.lease", Type: "duration", Default: "30s", Doc: "How long a claim of an idempotency key is held before another caller may take it over, at least 1ms."},
 	{Env: "APP_IDEMPOTENCY_EXPIRY", Path: "idempotency.expiry", Type: "duration", Default: "24h", Doc: "How long the answer to a finished operation is kept for repeats."},
-	{Env: "APP_IDEMPOTENCY_INLINE_LIMIT", Path: "idempotency.inline_limit", Type: "bytes", Default: "8KiB", Doc: "Size up to which an answer is stored beside its record."},
+	{Env: "APP_IDEMPOTENCY_INLINE_LIMIT", Path: "idempotency.inline_limit", Type: "bytes", Default: "8KiB", Doc: "Size up to which an answer is stored beside its record, at most 1MiB."},
 	{Env: "APP_IDEMPOTENCY_KEY_<version>", Path: "idempotency.keys.<version>", Type: "string", Secret: true, Pattern: true, Doc: "HMAC secret of this version, 32 bytes or more, that turns client keys into digests. The highest version signs."},
 }

@@ -18,9 +18,10 @@ func (l *loader) check(c *Config) {
 	l.checkDB(c.DB)
 
 	i := c.Idempotency
-	l.rule(i.Lease > 0, "must be above 0", "write how long a request may own its key, as in 30s", "idempotency.lease")
+	l.rule(i.Lease >= time.Millisecond, "is less than 1ms", "write how long a request may own its key, as in 30s", "idempotency.lease")
 	l.rule(i.Expiry > i.Lease, "must be longer than APP_IDEMPOTENCY_LEASE ("+formatDuration(i.Lease)+")", "an answer must outlive its request: write a longer time, as in 24h", "idempotency.expiry", "idempotency.lease")
 	l.rule(i.InlineLimit > 0, "must be above 0", "write a size, as in 8KiB", "idempotency.inline_limit")
+	l.rule(i.InlineLimit <= idempotency.MaxInlineLimit, "is more than "+formatBytes(idempotency.MaxInlineLimit), "write a size, as in 8KiB", "idempotency.inline_limit")
 	for _, k := range l.filled("idempotency.keys.<version>") {
 		n := len(value[Secret](l, k.Path).Reveal())
 		l.rule(n >= idempotency.MinSecret, "is "+strconv.Itoa(n)+" bytes long, and "+strconv.Itoa(idempotency.MinSecret)+" is the least", "use the output of: openssl rand -base64 32", k.Path)
