@@ -17,7 +17,8 @@ GOVULNCHECK := $(BIN)/govulncheck-v1.9.0
 
 # The race detector needs a C compiler. Without one the tests run all the same, and say so.
 RACE := $(if $(shell command -v "$$(go env CC)"),-race)
-TESTFLAGS ?= $(RACE) -timeout 10m
+# -count=1 runs every test anew: the end-to-end tests build and run a binary, and all of them a server, that Go's test cache does not know.
+TESTFLAGS ?= $(RACE) -count=1 -timeout 10m
 FUZZTIME ?= 10s
 
 # in-each runs a command in every module, all of them even where one fails, and names those that did.
