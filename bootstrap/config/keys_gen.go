@@ -20,5 +20,5 @@ var keys = []Key{
 	{Env: "APP_IDEMPOTENCY_LEASE", Path: "idempotency.lease", Type: "duration", Default: "30s", Doc: "How long a claim of an idempotency key is held before another caller may take it over, at least 1ms."},
 	{Env: "APP_IDEMPOTENCY_EXPIRY", Path: "idempotency.expiry", Type: "duration", Default: "24h", Doc: "How long the answer to a finished operation is kept for repeats."},
 	{Env: "APP_IDEMPOTENCY_INLINE_LIMIT", Path: "idempotency.inline_limit", Type: "bytes", Default: "8KiB", Doc: "Size up to which an answer is stored beside its record, at most 1MiB."},
-	{Env: "APP_IDEMPOTENCY_KEY_<version>", Path: "idempotency.keys.<version>", Type: "string", Secret: true, Pattern: true, Doc: "HMAC secret of this version, 32 bytes or more, that turns client keys into digests. The highest version signs."},
+	{Env: "APP_IDEMPOTENCY_KEY_<version>", Path: "idempotency.keys.<version>", Type: "string", Secret: true, Pattern: true, Doc: "HMAC secret of this version, 32 bytes or more, that turns client keys into digests. Exactly one version must be set until rotation exists, in all instances the same, and neither name nor secret may ever change: repeats of what came before would not be recognised, and would run again. The dev profile makes its own, in APP_DATA_DIR."},
 }
