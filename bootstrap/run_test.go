@@ -222,7 +222,7 @@ func TestInProdSomebodyElseMigrates(t *testing.T) {
 	url := wait(t, listening)
 	code, body := status(t, url+"/readyz")
 	require.Equal(t, 503, code)
-	require.JSONEq(t, `{"status":"unready","reason":"failing","failing":["schema"]}`, body)
+	require.JSONEq(t, `{"status":"unready","reason":"failing","failing":["database"]}`, body)
 
 	m, err := migrations.New(dsn, migrations.All(), nil)
 	require.NoError(t, err)

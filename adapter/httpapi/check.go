@@ -10,7 +10,7 @@ import (
 
 // Check is one thing that readiness depends on.
 type Check struct {
-	Name  string                          // public: "database", "schema"
+	Name  string                          // public: "database"
 	Probe func(ctx context.Context) error // must heed ctx, which has a deadline; its error goes to the log alone
 }
 

@@ -17,7 +17,7 @@ func TestServerBounds(t *testing.T) {
 	srv := httpapi.NewServer("127.0.0.1:0", http.NotFoundHandler(), log.logger())
 	require.Equal(t, "127.0.0.1:0", srv.Addr)
 	require.Equal(t, 5*time.Second, srv.ReadHeaderTimeout)
-	require.Equal(t, 30*time.Second, srv.ReadTimeout)
+	require.Equal(t, 15*time.Second, srv.ReadTimeout)
 	require.Equal(t, 60*time.Second, srv.WriteTimeout)
 	require.Equal(t, 2*time.Minute, srv.IdleTimeout)
 	require.Equal(t, 32<<10, srv.MaxHeaderBytes)
