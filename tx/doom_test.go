@@ -1,0 +1,84 @@
+package tx_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/tx"
+)
+
+func TestASwallowedFailureInsideAReadOnlyOneFailsTheCommit(t *testing.T) {
+	r, d := newRunner(t)
+	require.ErrorIs(t, r.InReadOnly(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
+		_ = r.InReadOnly(ctx, boom)
+		return nil
+	}), tx.ErrRollbackOnly)
+	require.Equal(t, []string{"begin read only", "rollback"}, d.calls)
+}
+
+func TestJoiningAtTheSameIsolation(t *testing.T) {
+	r, d := newRunner(t)
+	strict := r.With(tx.Options{Isolation: tx.RepeatableRead})
+	require.NoError(t, strict.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
+		return errors.Join(strict.InWrite(ctx, ok), strict.InReadOnly(ctx, ok))
+	}))
+	require.Equal(t, []string{"begin isolation 1", "savepoint s1 read only", "release s1", "commit"}, d.calls)
+}
+
+func TestNothingGoesOnInATransactionThatAPanicEnded(t *testing.T) {
+	r, _ := newRunner(t)
+	var ended *tx.Tx
+	require.Panics(t, func() {
+		_ = r.InWrite(t.Context(), func(_ context.Context, tr *tx.Tx) error {
+			ended = tr
+			panic("at the disco")
+		})
+	})
+	_, err := tx.Unwrap(ended)
+	require.ErrorIs(t, err, tx.ErrDone)
+	require.ErrorIs(t, ended.AfterCommit(func(context.Context) error { return nil }), tx.ErrDone)
+}
+
+// A savepoint that was not made, or not released, leaves a transaction in which nobody knows what a rollback to it would undo.
+func TestASavepointThatCannotBeginOrEndDooms(t *testing.T) {
+	for _, call := range []string{"savepoint s1", "release s1"} {
+		r, d := newRunner(t)
+		d.fail[call] = errBoom
+		err := r.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+			require.ErrorIs(t, tr.Savepoint(ctx, func(context.Context) error { return nil }), errBoom, call)
+			return nil
+		})
+		require.ErrorIs(t, err, tx.ErrRollbackOnly, call)
+		require.Equal(t, "rollback", d.calls[len(d.calls)-1], call)
+	}
+}
+
+func TestASavepointInsideInReadOnlyStaysReadOnly(t *testing.T) {
+	r, _ := newRunner(t)
+	require.NoError(t, r.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
+		return r.InReadOnly(ctx, func(ctx context.Context, tr *tx.Tx) error {
+			require.NoError(t, tr.Savepoint(ctx, func(ctx context.Context) error {
+				require.True(t, tr.ReadOnly())
+				require.ErrorIs(t, r.InWrite(ctx, ok), tx.ErrReadOnly)
+				return nil
+			}))
+			require.True(t, tr.ReadOnly())
+			return nil
+		})
+	}))
+}
+
+func TestTheFirstReasonIsTold(t *testing.T) {
+	r, _ := newRunner(t)
+	later := errors.New("later")
+	err := r.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
+		_ = r.InWrite(ctx, boom)
+		_ = r.InWrite(ctx, func(context.Context, *tx.Tx) error { return later })
+		return nil
+	})
+	require.ErrorIs(t, err, errBoom)
+	require.NotErrorIs(t, err, later)
+}
