@@ -27,7 +27,7 @@ func TestASettingOfAFileEndsWithIt(t *testing.T) {
 	t.Parallel()
 	done, err := migrator(t, emptyDSN(t), nil, orders("1_a", "set search_path = orders;\n", "2_b", "create table b (id int);\n")).Up(t.Context())
 	require.ErrorContains(t, err, "00002_b.sql failed")
-	require.ErrorContains(t, err, "no schema has been selected", "as in a run that begins with the second file")
+	require.ErrorContains(t, err, "SQLSTATE 3F000", "as in a run that begins with the second file")
 	require.Len(t, done, 2)
 }
 
