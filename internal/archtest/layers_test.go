@@ -18,6 +18,8 @@ var layers = map[string]string{
 	"reqctx":           "kernel",
 	"tx":               "tx",
 	"idempotency":      "port",
+	"inbox":            "port",
+	"outbox":           "port",
 	"adapter/httpapi":  "adapter",
 	"adapter/postgres": "adapter",
 	"adapter/postgres/migrations/migrationstest": "testkit",
