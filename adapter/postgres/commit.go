@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/failpoint"
 	"caskeleton.dev/tx"
 )
 
@@ -22,8 +23,10 @@ func (c *conn) Commit(ctx context.Context) error {
 	if c.endedBySQL() {
 		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
 	}
+	failpoint.Hit(failpoint.BeforeCommit)
 	err := c.tx.Commit(ctx)
 	if err == nil {
+		failpoint.Hit(failpoint.AfterCommit)
 		return nil
 	}
 	switch outcome(err, c.server().TxStatus()) {

@@ -30,21 +30,23 @@ var layers = map[string]string{
 	"internal/archtest":                          "tool",
 	"internal/proxytest":                         "testkit",
 	"internal/stoptests":                         "testtool",
+	"internal/failpoint":                         "failpoint",
 	"internal/testsum":                           "tool",
 }
 
 // rules says what each layer may import. Imports within a layer are allowed only inside one tree (an adapter's family, a port and what is below it):
 // a port that knows another port cannot be adopted alone.
 var rules = map[string]rule{
-	"kernel":  {},
-	"tx":      {kit: []string{"kernel"}, others: telemetry},
-	"port":    {kit: []string{"kernel", "tx", "failpoint"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
-	"suite":   {kit: []string{"kernel", "tx", "port"}, others: anything},
-	"adapter": {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
-	"testkit": {kit: []string{"kernel", "tx", "port", "suite", "adapter"}, others: anything},
-	"root":    {kit: []string{"kernel", "tx", "port", "adapter"}, others: anything},
-	"cmd":     {kit: []string{"kernel", "root"}, others: anything},
-	"tool":    {others: anything},
+	"kernel":    {},
+	"failpoint": {},
+	"tx":        {kit: []string{"kernel"}, others: telemetry},
+	"port":      {kit: []string{"kernel", "tx", "failpoint"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
+	"suite":     {kit: []string{"kernel", "tx", "port"}, others: anything},
+	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
+	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter"}, others: anything},
+	"root":      {kit: []string{"kernel", "tx", "port", "adapter"}, others: anything},
+	"cmd":       {kit: []string{"kernel", "root"}, others: anything},
+	"tool":      {others: anything},
 	// What runs the tests may reach for their server, and for nothing that is built on it.
 	"testtool": {kit: []string{"adapter"}},
 }
