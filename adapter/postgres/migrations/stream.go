@@ -20,7 +20,7 @@ type Stream struct {
 	kit bool
 }
 
-//go:embed core/*.sql idempotency/*.sql
+//go:embed core/*.sql idempotency/*.sql inbox/*.sql
 var files embed.FS
 
 // Core returns the stream that all others stand on. Every [Migrator] has it.
@@ -29,8 +29,11 @@ func Core() Stream { return kitStream("core") }
 // Idempotency returns the stream of package idempotency's table.
 func Idempotency() Stream { return kitStream("idempotency") }
 
+// Inbox returns the stream of package inbox's table.
+func Inbox() Stream { return kitStream("inbox") }
+
 // All returns the kit's streams, in the order in which they run.
-func All() []Stream { return []Stream{Core(), Idempotency()} }
+func All() []Stream { return []Stream{Core(), Idempotency(), Inbox()} }
 
 func kitStream(name string) Stream {
 	sub, err := fs.Sub(files, name)
