@@ -17,6 +17,7 @@ type Claim struct {
 	Epoch   int64     // of the control row; a settlement under another epoch changes nothing
 	Next    int64     // sequence of the head
 	Since   time.Time // no event of the run was recorded before
+	Due     time.Time // when the lane had come due, by the database's clock: ClaimRequest.Floor starts where a full claim ended
 	Run     []Event   // committed, consecutive from Next, at most RunSize; empty where nothing is there yet
 	More    bool      // Run is as long as it may be, so there may be more
 	Gap     bool      // an event is missing right after Run: the lane must not move past it
@@ -28,7 +29,7 @@ type ClaimRequest struct {
 	Limit   int           // lanes at most
 	RunSize int           // events a lane at most
 	Lease   time.Duration // by the database's clock, from the claim
-	Rung    []Lane        // named by a doorbell: claimed first where they are free, not held and not backing off
+	Rung    []Lane        // named by a doorbell: claimed first where they are free, not held and not backing off; half of Limit at most
 	Floor   time.Time     // lanes due before are not looked at; the zero time looks at all
 }
 
@@ -46,7 +47,7 @@ type Driver interface {
 	// Append records events in t, in one round trip, locking their aggregates in sorted order. The events are valid and have ids.
 	Append(ctx context.Context, t *tx.Tx, events []Event) error
 	// Claim leases lanes that are due. It never waits for an append or another relay. It returns every lane it leased, with or without
-	// a run.
+	// a run, and beside an error too where it knows them.
 	Claim(ctx context.Context, r ClaimRequest) ([]Claim, error)
 	// Settle moves lanes past what was acknowledged and gives them back, in one round trip. A drained lane is removed, unless an append is
 	// open on it. It returns the lanes whose claim was lost: nothing of theirs was changed.

@@ -1,0 +1,7 @@
+package outbox
+
+var (
+	Ceiling    = ceiling
+	FullJitter = fullJitter
+	Printable  = printable
+)

@@ -1,0 +1,47 @@
+package outbox
+
+import (
+	"sync"
+	"time"
+)
+
+// pauseMax bounds the pauses of a whole relay: what was down must not stay unused for long once it is up.
+const pauseMax = 5 * time.Second
+
+// pause keeps a relay from asking what is down again and again. Safe for concurrent use.
+type pause struct {
+	base, limit time.Duration
+
+	mu    sync.Mutex
+	step  int // consecutive pauses
+	until time.Time
+}
+
+func newPause(o *RelayOptions) *pause {
+	return &pause{base: o.BackoffBase, limit: min(o.BackoffMax, pauseMax)}
+}
+
+// trip starts a pause, a longer one than before. Failures during a pause are of calls that were under way as it began: they belong to it.
+func (p *pause) trip() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); !now.Before(p.until) {
+		p.step++
+		p.until = now.Add(jitter(ceiling(p.base, p.limit, p.step)))
+	}
+}
+
+// succeeded makes the next pause a short one. A pause under way goes on: where one of two brokers is down, the other one's success must not
+// undo it.
+func (p *pause) succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.step = 0
+}
+
+// left returns how much of a pause is left, and whether nothing has succeeded since the last one.
+func (p *pause) left() (d time.Duration, doubtful bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Until(p.until), p.step > 0
+}
