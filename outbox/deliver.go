@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"caskeleton.dev/internal/failpoint"
 )
 
 // failureBytes bounds what is kept of a publisher's error.
@@ -64,6 +66,9 @@ func (d *deliverer) publish(work context.Context, c Claim, start time.Time) Sett
 	ctx, cancel := context.WithDeadline(work, limit)
 	defer cancel()
 	acked, err := d.call(ctx, c.Run)
+	if acked > 0 {
+		failpoint.Hit(failpoint.AfterPublish)
+	}
 	if acked < 0 || acked > len(c.Run) {
 		acked, err = 0, fmt.Errorf("the publisher named %d of %d events as stored", acked, len(c.Run))
 	}
@@ -91,8 +96,8 @@ var errPanic = errors.New("the publisher panicked")
 func (d *deliverer) call(ctx context.Context, run []Event) (acked int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			d.opts.Logger.ErrorContext(ctx, "outbox publisher panicked", "panic", v, "stack", string(debug.Stack()))
-			acked, err = 0, fmt.Errorf("%w: %v", errPanic, v)
+			d.opts.Logger.ErrorContext(ctx, "outbox publisher panicked", "panic_type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+			acked, err = 0, fmt.Errorf("%w: a value of type %T", errPanic, v) // the value itself may be what nobody may log
 		}
 	}()
 	return d.publisher.Publish(ctx, run)

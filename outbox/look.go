@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"time"
+
+	"caskeleton.dev/internal/failpoint"
 )
 
 const (
@@ -75,6 +77,9 @@ func (l *looker) look(ctx, work context.Context, limit int) {
 	claims, err := l.claim(work, r)
 	l.metrics.claimed(work, time.Since(start))
 	ok := l.works(work, err)
+	if len(claims) > 0 {
+		failpoint.Hit(failpoint.AfterClaim)
+	}
 	l.deliverer.deliver(ctx, work, claims, start, ok)
 	if !ok {
 		return

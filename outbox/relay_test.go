@@ -140,7 +140,7 @@ func TestAPublisherThatMisbehavesFailsItsRunOnly(t *testing.T) {
 		reason  string
 		acked   int
 	}{
-		"panic":          {func(context.Context, []outbox.Event) (int, error) { panic("boom") }, "the publisher panicked: boom", "panic", 0},
+		"panic":          {func(context.Context, []outbox.Event) (int, error) { panic("boom") }, "the publisher panicked: a value of type string", "panic", 0},
 		"no reason":      {func(context.Context, []outbox.Event) (int, error) { return 1, nil }, "the publisher named 1 of 3 events as stored, and gave no reason", "error", 1},
 		"too many":       {func(context.Context, []outbox.Event) (int, error) { return 4, nil }, "the publisher named 4 of 3 events as stored", "error", 0},
 		"less than none": {func(context.Context, []outbox.Event) (int, error) { return -1, nil }, "the publisher named -1 of 3 events as stored", "error", 0},

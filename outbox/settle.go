@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"caskeleton.dev/internal/failpoint"
 )
 
 const (
@@ -122,6 +124,7 @@ func (s *settler) write(ctx context.Context, batch []outcome) ([]Lane, error) {
 	for i, o := range batch {
 		all[i] = o.Settlement
 	}
+	failpoint.Hit(failpoint.BeforeComplete)
 	return s.driver.Settle(ctx, all)
 }
 
