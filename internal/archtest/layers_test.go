@@ -20,6 +20,7 @@ var layers = map[string]string{
 	"idempotency":      "port",
 	"inbox":            "port",
 	"outbox":           "port",
+	"adapter/broker":   "adapter",
 	"adapter/httpapi":  "adapter",
 	"adapter/postgres": "adapter",
 	"adapter/postgres/migrations/migrationstest": "testkit",
