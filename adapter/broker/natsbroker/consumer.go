@@ -39,7 +39,8 @@ type ConsumerOptions struct {
 // one name; each message goes to one of them.
 //
 // Within a process the messages of an aggregate are handled one at a time, in the stream's order. One that failed keeps its place: it is
-// tried again here after its delay, with its attempts counted on and the broker told that it is in progress, and nothing of the
+// tried again here after its delay, with its attempts counted on (an outage of the database does not count) and the broker told that it is
+// in progress, and nothing of the
 // aggregate overtakes it; other aggregates go on. One that is Busy is given back to the broker; what comes after it waits for its return,
 // for the delay and AckWait at most, since it may return to another process. Between processes, and after one was killed or lost its
 // connection with messages under way, there is no order: a handler that needs it there looks at the message's sequence.

@@ -194,12 +194,12 @@ func TestAnOutageOfTheDatabaseWearsNoMessageOut(t *testing.T) {
 	s := b.stream()
 	publishAll(t.Context(), t, publisher(t, s), events("a", 1, 1))
 	attempts := make(chan int, 10)
-	codes := []fault.Code{fault.DBUnavailable, fault.DBPoolExhausted, fault.Internal, ""}
+	codes := []fault.Code{fault.DBUnavailable, fault.DBPoolExhausted, fault.Internal, {}}
 	consume(t, s, func(_ context.Context, m inbox.Message) (inbox.Outcome, error) {
 		attempts <- m.Deliveries
 		code := codes[0]
 		codes = codes[1:]
-		if code == "" {
+		if code == (fault.Code{}) {
 			return inbox.Handled, nil
 		}
 		return inbox.Failed, &fault.Error{Code: code, After: time.Millisecond}
