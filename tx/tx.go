@@ -43,6 +43,9 @@ func (t *Tx) ReadOnly() bool {
 	return t.readOnly
 }
 
+// Isolation returns the level that the transaction was begun with, for adapters whose statements depend on it.
+func (t *Tx) Isolation() Isolation { return t.isolation }
+
 // AfterCommit registers fn to run once this transaction is known to have committed. Hooks run in order of registration, after the
 // connection was given back, each under a context of its own that the caller's cancellation does not reach. What a hook returns, or
 // a panic in it, is logged and changes nothing. A rollback drops the hooks: that of a savepoint those registered inside it.

@@ -20,7 +20,7 @@ type Stream struct {
 	kit bool
 }
 
-//go:embed core/*.sql idempotency/*.sql inbox/*.sql
+//go:embed core/*.sql idempotency/*.sql outbox-storage/*.sql outbox-polling/*.sql inbox/*.sql
 var files embed.FS
 
 // Core returns the stream that all others stand on. Every [Migrator] has it.
@@ -29,11 +29,19 @@ func Core() Stream { return kitStream("core") }
 // Idempotency returns the stream of package idempotency's table.
 func Idempotency() Stream { return kitStream("idempotency") }
 
+// OutboxStorage returns the stream of what package outbox records, whoever ships it.
+func OutboxStorage() Stream { return kitStream("outbox-storage") }
+
+// OutboxPolling returns the stream of what the relay of package outbox works with. An append needs it too.
+func OutboxPolling() Stream { return kitStream("outbox-polling") }
+
 // Inbox returns the stream of package inbox's table.
 func Inbox() Stream { return kitStream("inbox") }
 
 // All returns the kit's streams, in the order in which they run.
-func All() []Stream { return []Stream{Core(), Idempotency(), Inbox()} }
+func All() []Stream {
+	return []Stream{Core(), Idempotency(), OutboxStorage(), OutboxPolling(), Inbox()}
+}
 
 func kitStream(name string) Stream {
 	sub, err := fs.Sub(files, name)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,8 @@ import (
 )
 
 // DSN returns the address of a new database at the latest version of core and the streams given, which is this test's alone and dropped
-// when it ends. Each set of files is migrated once on the server, into a template that is cloned: a test pays for a copy.
+// when it ends. Each set of files is migrated once on the server, into a template that is cloned: a test pays for a copy. A template
+// serves for a week, since a migration may make what depends on the week, such as partitions.
 func DSN(tb testing.TB, streams ...migrations.Stream) string {
 	tb.Helper()
 	return Template(tb, streams...).DSN(tb)
@@ -40,6 +42,8 @@ func Template(tb testing.TB, streams ...migrations.Stream) pgtest.Template {
 
 func digest(streams []migrations.Stream) (string, error) {
 	h := sha256.New()
+	year, week := time.Now().UTC().ISOWeek()
+	_, _ = fmt.Fprintf(h, "%d %d\n", year, week)
 	for _, s := range append([]migrations.Stream{migrations.Core()}, streams...) {
 		names, err := fs.Glob(s.FS, "*.sql")
 		if err != nil {
