@@ -45,7 +45,7 @@ func (d *Driver) Claim(ctx context.Context, r outbox.ClaimRequest) ([]outbox.Cla
 	types, ids := laneArgs(rung)
 	args := []any{types, ids, r.Floor, r.Limit - len(rung), r.Owner, micros(r.Lease)}
 	var claims []outbox.Claim
-	err := d.locked(ctx, claimSQL, args, func(row pgx.Row) error {
+	err := d.relay(ctx, claimSQL, args, func(row pgx.Row) error {
 		var c outbox.Claim
 		err := row.Scan(&c.AggregateType, &c.AggregateID, &c.Owner, &c.Token, &c.Attempt, &c.Epoch, &c.Next, &c.Since)
 		claims = append(claims, c)

@@ -14,7 +14,7 @@ import (
 // there is missing. It is newer than the claims, so a lane without events has none.
 //
 // The comparison of rows begins in the index at the head itself, also where thousands were recorded at one time; that with recorded_at
-// alone leaves old partitions out. The limits keep each subquery a look-up by key, whatever the statistics say.
+// alone leaves old partitions out. The limits keep the planner from turning the look-ups of one lane into joins of all.
 const readSQL = `
 select r.n, coalesce(c.last_sequence, 0), e.sequence, e.recorded_at, e.id::text, e.type, e.schema_version, e.aggregate_version, e.content_type,
   e.headers, e.payload, e.occurred_at
@@ -38,15 +38,9 @@ func (d *Driver) read(ctx context.Context, claims []outbox.Claim, size int) erro
 		types[i], ids[i], next[i], since[i] = c.AggregateType, c.AggregateID, c.Next, c.Since
 	}
 	last := make([]int64, len(claims))
-	rows, err := d.db.Query(ctx, readSQL, types, ids, next, since, size)
+	err := d.relay(ctx, readSQL, []any{types, ids, next, since, size}, func(row pgx.Row) error { return readEvent(row, claims, last) })
 	if err != nil {
 		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := readEvent(rows, claims, last); err != nil {
-			return err
-		}
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -54,7 +48,7 @@ func (d *Driver) read(ctx context.Context, claims []outbox.Claim, size int) erro
 		c.Gap = c.Gap || len(c.Run) < size && last[i] >= end
 		c.More = !c.Gap && last[i] >= end
 	}
-	return rows.Err()
+	return nil
 }
 
 // readEvent reads one row of readSQL. Once an event is missing, those behind it are no part of the run.

@@ -127,7 +127,7 @@ func (d *Driver) change(ctx context.Context, sql string, h holders, more ...any)
 	}
 	held := make(map[outbox.Lane]bool, len(h.types))
 	args := append([]any{h.types, h.ids, h.owners, h.tokens, h.attempts, h.epochs, h.claimed}, more...)
-	err = d.locked(ctx, sql, args, func(row pgx.Row) error {
+	err = d.relay(ctx, sql, args, func(row pgx.Row) error {
 		var l outbox.Lane
 		err := row.Scan(&l.AggregateType, &l.AggregateID)
 		held[l] = true
