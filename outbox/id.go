@@ -13,8 +13,8 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[8:]) // never fails, says crypto/rand
 	now := time.Now()
-	fraction := uint16(now.Nanosecond() % 1e6 * 4096 / 1e6)                                //nolint:gosec // below 4096
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16|0x7000|uint64(fraction)) //nolint:gosec // positive until 10889
+	fraction := uint16(now.Nanosecond() % 1e6 * 4096 / 1e6) //nolint:gosec // below 4096
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16|0x7000|uint64(fraction))
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

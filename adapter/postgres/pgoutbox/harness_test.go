@@ -3,6 +3,7 @@ package pgoutbox_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,17 +44,6 @@ func newFixture(t *testing.T, mode string) *fixture {
 	return f
 }
 
-// inEachMode runs test in each exec mode.
-func inEachMode(t *testing.T, test func(t *testing.T, f *fixture)) {
-	t.Helper()
-	for _, mode := range execModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			test(t, newFixture(t, mode))
-		})
-	}
-}
-
 // lane names the aggregate id of type "order".
 func lane(id string) outbox.Lane { return outbox.Lane{AggregateType: "order", AggregateID: id} }
 
@@ -65,17 +55,17 @@ func event(id, payload string) outbox.Event {
 // commit appends events in a transaction of their own.
 func (f *fixture) commit(t *testing.T, events ...outbox.Event) {
 	t.Helper()
-	require.NoError(t, f.append(t.Context(), tx.Options{}, events...))
+	require.NoError(t, f.append(t.Context(), events...))
 }
 
-func (f *fixture) append(ctx context.Context, o tx.Options, events ...outbox.Event) error {
-	return f.runner.With(o).InWrite(ctx, func(ctx context.Context, tr *tx.Tx) error { return f.outbox.Append(ctx, tr, events...) })
+func (f *fixture) append(ctx context.Context, events ...outbox.Event) error {
+	return f.runner.InWrite(ctx, func(ctx context.Context, tr *tx.Tx) error { return f.outbox.Append(ctx, tr, events...) })
 }
 
 // open appends events in a transaction that stays open until the function returned is called; that returns the result.
 func (f *fixture) open(t *testing.T, o tx.Options, events ...outbox.Event) (end func(result error) error) {
 	t.Helper()
-	appended, finish, ended := make(chan error, 1), make(chan error), make(chan error, 1)
+	appended, finish, ended := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() {
 		ended <- f.runner.With(o).InWrite(context.WithoutCancel(t.Context()), func(ctx context.Context, tr *tx.Tx) error {
 			err := f.outbox.Append(ctx, tr, events...)
@@ -86,11 +76,17 @@ func (f *fixture) open(t *testing.T, o tx.Options, events ...outbox.Event) (end 
 			return <-finish
 		})
 	}()
-	require.NoError(t, <-appended)
-	return func(result error) error {
-		finish <- result
-		return <-ended
+	var once sync.Once
+	end = func(result error) (err error) {
+		once.Do(func() {
+			finish <- result
+			err = <-ended
+		})
+		return err
 	}
+	t.Cleanup(func() { _ = end(context.Canceled) }) // of a test that failed before
+	require.NoError(t, <-appended)
+	return end
 }
 
 // request claims up to ten lanes of up to ten events, for an hour.

@@ -85,10 +85,10 @@ func (p planner) claim(t *testing.T, rung []outbox.Lane, limit int) (indexes []s
 	return p.buffers(t, `claim($1::text[], $2::text[], '-infinity', $3, 'r', 1000000)`, types, ids, limit)
 }
 
-func (p planner) read(t *testing.T, c outbox.Claim, size int) (indexes []string, pages int) {
+func (p planner) read(t *testing.T, c outbox.Claim) (indexes []string, pages int) {
 	t.Helper()
 	return p.buffers(t, `read($1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $5)`,
-		[]string{c.AggregateType}, []string{c.AggregateID}, []int64{c.Next}, []time.Time{c.Since}, size)
+		[]string{c.AggregateType}, []string{c.AggregateID}, []int64{c.Next}, []time.Time{c.Since}, 20)
 }
 
 func (p planner) settle(t *testing.T, c outbox.Claim) (indexes []string, pages int) {
@@ -121,7 +121,7 @@ func TestPlansStayOnTheirIndexesWithStaleStatistics(t *testing.T) {
 	p := newPlanner(t, f)
 	nobody := outbox.Claim{Lane: lane("x")}
 	p.claim(t, nil, 10)
-	p.read(t, nobody, 20)
+	p.read(t, nobody)
 	p.settle(t, nobody)
 	p.buffers(t, `due`)
 
@@ -140,10 +140,10 @@ func TestPlansStayOnTheirIndexesWithStaleStatistics(t *testing.T) {
 	require.Less(t, pages, 20)
 
 	deep := f.claim(t, outbox.ClaimRequest{Owner: "r", Limit: 1, RunSize: 1, Lease: time.Hour, Rung: []outbox.Lane{lane("a7")}})[0]
-	_, pages = p.read(t, deep, 20)
+	_, pages = p.read(t, deep)
 	require.Less(t, pages, 100, "20 of 3,000 events")
 	deep.Next, deep.Since = 2950, get[time.Time](t, f, `select recorded_at from caskeleton.outbox_event where aggregateid = 'a7' and sequence = 2949`)
-	_, pages = p.read(t, deep, 20)
+	_, pages = p.read(t, deep)
 	require.Less(t, pages, 100, "20 of 3,000 events, from the middle")
 
 	shallow := f.claim(t, outbox.ClaimRequest{Owner: "r", Limit: 1, RunSize: 1, Lease: time.Hour, Rung: []outbox.Lane{lane("a8")}})[0]
@@ -158,7 +158,7 @@ func TestARunOfALargeAppendStartsAtItsHead(t *testing.T) {
 	p := newPlanner(t, f)
 	c := f.claimOne(t, request("r"))
 	c.Next = 2950
-	_, pages := p.read(t, c, 20)
+	_, pages := p.read(t, c)
 	require.Less(t, pages, 60)
 }
 

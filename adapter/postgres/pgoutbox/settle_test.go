@@ -34,120 +34,133 @@ func TestSettling(t *testing.T) {
 		{"given back", outbox.Settlement{GiveBack: true}, laneRow{Next: 1, Due: true, HeadType: placed}},
 		{"given back after one", outbox.Settlement{Acked: 1, GiveBack: true}, laneRow{Next: 2, Due: true, HeadType: "order.paid"}},
 		{"failed", outbox.Settlement{Failure: "broker says no", Retry: time.Hour}, laneRow{Next: 1, Attempt: 1, LastError: "broker says no", HeadType: placed}},
-		{
-			"failed after one", outbox.Settlement{Acked: 1, Failure: "no", Retry: time.Hour},
-			laneRow{Next: 2, Attempt: 1, LastError: "no", HeadType: "order.paid"},
-		},
+		{"failed after one", outbox.Settlement{Acked: 1, Failure: "no", Retry: time.Hour}, laneRow{Next: 2, Attempt: 1, LastError: "no", HeadType: "order.paid"}},
 		{"failed behind the run", outbox.Settlement{Acked: 2, Failure: "gap", Retry: time.Hour}, laneRow{Next: 3, Attempt: 1, LastError: "gap"}},
 		{"failed, at once", outbox.Settlement{Failure: "no"}, laneRow{Next: 1, Attempt: 1, Due: true, LastError: "no", HeadType: placed}},
 	}
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		for _, c := range cases {
-			second := event(c.name, "2")
-			second.Type = "order.paid"
-			f.commit(t, event(c.name, "1"), second, event(c.name, "3"))
-			r := request("r")
-			r.RunSize = 2
-			c.settle.Claim = f.claimOne(t, r)
-			f.settle(t, c.settle)
-			in := f.like(t, c.name, c.want)
-			if c.settle.Retry > 0 {
-				require.InDelta(t, time.Hour, in, float64(time.Minute), c.name)
-			}
-			f.invariant(t)
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			for _, c := range cases {
+				second := event(c.name, "2")
+				second.Type = "order.paid"
+				f.commit(t, event(c.name, "1"), second, event(c.name, "3"))
+				r := request("r")
+				r.RunSize = 2
+				c.settle.Claim = f.claimOne(t, r)
+				f.settle(t, c.settle)
+				in := f.like(t, c.name, c.want)
+				if c.settle.Retry > 0 {
+					require.InDelta(t, time.Hour, in, float64(time.Minute), c.name)
+				}
+				f.invariant(t)
 
-			f.expire(t)
-			next := f.claimOne(t, r)
-			require.Equal(t, c.want.Attempt+1, next.Attempt, c.name)
-			require.Equal(t, c.want.Next, next.Next, c.name)
-			require.Equal(t, []string{"1", "2", "3"}[c.want.Next-1:min(c.want.Next+1, 3)], payloads(next), c.name)
-			f.exec(t, `update caskeleton.outbox_lane set due = null, hold = 'operator'`)
-		}
-	})
+				f.expire(t)
+				next := f.claimOne(t, r)
+				require.Equal(t, c.want.Attempt+1, next.Attempt, c.name)
+				require.Equal(t, c.want.Next, next.Next, c.name)
+				require.Equal(t, []string{"1", "2", "3"}[c.want.Next-1:min(c.want.Next+1, 3)], payloads(next), c.name)
+				f.exec(t, `update caskeleton.outbox_lane set due = null, hold = 'operator'`)
+			}
+		})
+	}
 }
 
 func TestAnAttemptCountsUntilTheHeadIsAcknowledged(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"), event("a", "2"))
-		fail := func(acked int) outbox.Claim {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"), event("a", "2"))
+			fail := func(acked int) outbox.Claim {
+				c := f.claimOne(t, request("r"))
+				f.settle(t, outbox.Settlement{Claim: c, Acked: acked, Failure: "no"})
+				return c
+			}
+			require.Equal(t, 1, fail(0).Attempt)
+			require.Equal(t, 2, fail(0).Attempt)
 			c := f.claimOne(t, request("r"))
-			f.settle(t, outbox.Settlement{Claim: c, Acked: acked, Failure: "no"})
-			return c
-		}
-		require.Equal(t, 1, fail(0).Attempt)
-		require.Equal(t, 2, fail(0).Attempt)
-		c := f.claimOne(t, request("r"))
-		require.Equal(t, 3, c.Attempt)
-		f.settle(t, outbox.Settlement{Claim: c, GiveBack: true})
-		f.like(t, "a", laneRow{Next: 1, Attempt: 2, Due: true, LastError: "no", HeadType: "order.placed"})
-		require.Equal(t, 3, fail(1).Attempt)
-		require.Equal(t, 2, fail(0).Attempt, "its first claim was the one in which it followed an acknowledged event")
-		f.settle(t, done(f.claimOne(t, request("r"))))
-		require.Nil(t, f.row(t, lane("a")))
-		f.commit(t, event("a", "3"))
-		f.like(t, "a", laneRow{Next: 3, Due: true, HeadType: "order.placed"})
-		f.invariant(t)
-	})
+			require.Equal(t, 3, c.Attempt)
+			f.settle(t, outbox.Settlement{Claim: c, GiveBack: true})
+			f.like(t, "a", laneRow{Next: 1, Attempt: 2, Due: true, LastError: "no", HeadType: "order.placed"})
+			require.Equal(t, 3, fail(1).Attempt)
+			require.Equal(t, 2, fail(0).Attempt, "its first claim was the one in which it followed an acknowledged event")
+			f.settle(t, done(f.claimOne(t, request("r"))))
+			require.Nil(t, f.row(t, lane("a")))
+			f.commit(t, event("a", "3"))
+			f.like(t, "a", laneRow{Next: 3, Due: true, HeadType: "order.placed"})
+			f.invariant(t)
+		})
+	}
 }
 
 func TestADrainedLaneIsRemovedAndMadeAgain(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"))
-		f.commit(t, event("b", "1"))
-		claims := f.claim(t, request("r"))
-		require.Len(t, claims, 2)
-		f.commit(t, event("b", "2")) // behind the run
-		f.settle(t, done(claims[0]), done(claims[1]))
-		require.Nil(t, f.row(t, lane("a")))
-		f.like(t, "b", laneRow{Next: 2, Due: true})
-		f.invariant(t)
-		f.commit(t, event("a", "2"))
-		f.invariant(t)
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"))
+			f.commit(t, event("b", "1"))
+			claims := f.claim(t, request("r"))
+			require.Len(t, claims, 2)
+			f.commit(t, event("b", "2")) // behind the run
+			f.settle(t, done(claims[0]), done(claims[1]))
+			require.Nil(t, f.row(t, lane("a")))
+			f.like(t, "b", laneRow{Next: 2, Due: true})
+			f.invariant(t)
+			f.commit(t, event("a", "2"))
+			f.invariant(t)
 
-		lost, err := f.driver.Settle(t.Context(), []outbox.Settlement{done(claims[0]), done(claims[1])})
-		require.NoError(t, err)
-		require.Equal(t, []outbox.Lane{claims[0].Lane, claims[1].Lane}, lost, "what made the lane before does not match")
-		f.like(t, "a", laneRow{Next: 2, Due: true, HeadType: "order.placed"})
-		require.Equal(t, []string{"2"}, payloads(f.claim(t, request("r", lane("a")))[0]))
-	})
+			lost, err := f.driver.Settle(t.Context(), []outbox.Settlement{done(claims[0]), done(claims[1])})
+			require.NoError(t, err)
+			require.Equal(t, []outbox.Lane{claims[0].Lane, claims[1].Lane}, lost, "what made the lane before does not match")
+			f.like(t, "a", laneRow{Next: 2, Due: true, HeadType: "order.placed"})
+			require.Equal(t, []string{"2"}, payloads(f.claim(t, request("r", lane("a")))[0]))
+		})
+	}
 }
 
 // TestAnOpenAppendNeitherHidesNorBlocks has a business transaction stay open beside the delivery of what was committed before.
 func TestAnOpenAppendNeitherHidesNorBlocks(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"))
-		end := f.open(t, tx.Options{}, event("a", "2"))
-		c := f.claimOne(t, request("r"))
-		require.Equal(t, []string{"1"}, payloads(c))
-		require.False(t, c.More)
-		f.settle(t, done(c))
-		f.like(t, "a", laneRow{Next: 2, Looks: 1, Due: f.row(t, lane("a")).Due})
-		f.invariantButOpen(t)
-
-		for looks := 1; looks < 9; looks++ { // looking in vain costs no attempt, and is done ever more rarely
-			f.expire(t)
-			c = f.claimOne(t, request("r"))
-			require.Empty(t, c.Run)
-			require.False(t, c.Gap)
-			before := get[time.Time](t, f, `select clock_timestamp()`)
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"))
+			end := f.open(t, tx.Options{}, event("a", "2"))
+			c := f.claimOne(t, request("r"))
+			require.Equal(t, []string{"1"}, payloads(c))
+			require.False(t, c.More)
 			f.settle(t, done(c))
-			row := f.row(t, lane("a"))
-			require.Equal(t, looks+1, row.Looks)
-			require.Zero(t, row.Attempt)
-			wait := min(100*time.Millisecond, 2*time.Millisecond<<looks)
-			require.False(t, get[time.Time](t, f, `select due from caskeleton.outbox_lane`).Before(before.Add(wait)))
-			require.False(t, get[time.Time](t, f, `select due - interval '1 microsecond' * $1::bigint from caskeleton.outbox_lane`, wait.Microseconds()).
-				After(get[time.Time](t, f, `select clock_timestamp()`)), "no later than that")
-		}
+			require.Equal(t, 1, f.row(t, lane("a")).Looks)
+			f.invariantButOpen(t)
 
-		require.NoError(t, end(nil))
-		f.exec(t, `update caskeleton.outbox_lane set due = clock_timestamp() + interval '1 hour'`)
-		c = f.claimOne(t, request("r", lane("a"))) // the doorbell needs not wait
-		require.Equal(t, []string{"2"}, payloads(c))
-		f.settle(t, done(c))
-		require.Nil(t, f.row(t, lane("a")))
-		f.invariant(t)
-	})
+			for looks := 1; looks < 9; looks++ { // looking in vain costs no attempt, and is done ever more rarely
+				f.expire(t)
+				c = f.claimOne(t, request("r"))
+				require.Empty(t, c.Run)
+				require.False(t, c.Gap)
+				before := get[time.Time](t, f, `select clock_timestamp()`)
+				f.settle(t, done(c))
+				row := f.row(t, lane("a"))
+				require.Equal(t, looks+1, row.Looks)
+				require.Zero(t, row.Attempt)
+				wait := min(100*time.Millisecond, 2*time.Millisecond<<looks)
+				require.False(t, get[time.Time](t, f, `select due from caskeleton.outbox_lane`).Before(before.Add(wait)))
+				require.False(t, get[time.Time](t, f, `select due - interval '1 microsecond' * $1::bigint from caskeleton.outbox_lane`, wait.Microseconds()).
+					After(get[time.Time](t, f, `select clock_timestamp()`)), "no later than that")
+			}
+
+			require.NoError(t, end(nil))
+			f.exec(t, `update caskeleton.outbox_lane set due = clock_timestamp() + interval '1 hour'`)
+			c = f.claimOne(t, request("r", lane("a"))) // the doorbell needs not wait
+			require.Equal(t, []string{"2"}, payloads(c))
+			f.settle(t, done(c))
+			require.Nil(t, f.row(t, lane("a")))
+			f.invariant(t)
+		})
+	}
 }
 
 // invariantButOpen allows a lane that stays because an append, not yet visible, is open on it.
@@ -159,178 +172,210 @@ func (f *fixture) invariantButOpen(t *testing.T) {
 
 // TestARolledBackAppendLeavesALaneToRemove: the lane was kept for events that never came.
 func TestARolledBackAppendLeavesALaneToRemove(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"))
-		end := f.open(t, tx.Options{}, event("a", "2"))
-		f.settle(t, done(f.claimOne(t, request("r"))))
-		errBoom := errors.New("boom")
-		require.ErrorIs(t, end(errBoom), errBoom)
-		f.expire(t)
-		c := f.claimOne(t, request("r"))
-		require.Empty(t, c.Run)
-		f.settle(t, done(c))
-		require.Nil(t, f.row(t, lane("a")))
-		f.invariant(t)
-		f.commit(t, event("a", "2"))
-		require.EqualValues(t, 2, f.claimOne(t, request("r")).Run[0].Sequence, "the sequence has no hole")
-	})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"))
+			end := f.open(t, tx.Options{}, event("a", "2"))
+			f.settle(t, done(f.claimOne(t, request("r"))))
+			errBoom := errors.New("boom")
+			require.ErrorIs(t, end(errBoom), errBoom)
+			f.expire(t)
+			c := f.claimOne(t, request("r"))
+			require.Empty(t, c.Run)
+			f.settle(t, done(c))
+			require.Nil(t, f.row(t, lane("a")))
+			f.invariant(t)
+			f.commit(t, event("a", "2"))
+			require.EqualValues(t, 2, f.claimOne(t, request("r")).Run[0].Sequence, "the sequence has no hole")
+		})
+	}
 }
 
 // TestEventsCommittedBehindAnEmptyLookAreDueAtOnce: the look was in vain, and yet there is something by the time it is settled.
 func TestEventsCommittedBehindAnEmptyLookAreDueAtOnce(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"))
-		end := f.open(t, tx.Options{}, event("a", "2"))
-		f.settle(t, done(f.claimOne(t, request("r"))))
-		f.expire(t)
-		c := f.claimOne(t, request("r"))
-		require.Empty(t, c.Run)
-		require.NoError(t, end(nil))
-		f.settle(t, done(c))
-		f.like(t, "a", laneRow{Next: 2, Due: true})
-	})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"))
+			end := f.open(t, tx.Options{}, event("a", "2"))
+			f.settle(t, done(f.claimOne(t, request("r"))))
+			f.expire(t)
+			c := f.claimOne(t, request("r"))
+			require.Empty(t, c.Run)
+			require.NoError(t, end(nil))
+			f.settle(t, done(c))
+			f.like(t, "a", laneRow{Next: 2, Due: true})
+		})
+	}
 }
 
 // TestALateCommitterIsDelivered: A inserts, B inserts and commits on another aggregate, all is drained, A commits.
 func TestALateCommitterIsDelivered(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		for _, level := range []tx.Isolation{tx.ReadCommitted, tx.RepeatableRead, tx.Serializable} {
-			end := f.open(t, tx.Options{Isolation: level}, event("a", "late"))
-			f.commit(t, event("b", "early"))
-			c := f.claimOne(t, request("r"))
-			require.Equal(t, []string{"early"}, payloads(c))
-			f.settle(t, done(c))
-			require.Empty(t, f.claim(t, request("r")))
-			require.NoError(t, end(nil))
-			c = f.claimOne(t, request("r"))
-			require.Equal(t, []string{"late"}, payloads(c))
-			f.settle(t, done(c))
-			f.invariant(t)
-		}
-	})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			for _, level := range []tx.Isolation{tx.ReadCommitted, tx.RepeatableRead, tx.Serializable} {
+				end := f.open(t, tx.Options{Isolation: level}, event("a", "late"))
+				f.commit(t, event("b", "early"))
+				c := f.claimOne(t, request("r"))
+				require.Equal(t, []string{"early"}, payloads(c))
+				f.settle(t, done(c))
+				require.Empty(t, f.claim(t, request("r")))
+				require.NoError(t, end(nil))
+				c = f.claimOne(t, request("r"))
+				require.Equal(t, []string{"late"}, payloads(c))
+				f.settle(t, done(c))
+				f.invariant(t)
+			}
+		})
+	}
 }
 
 // TestARepeatableReadAppendBesideARelay: its snapshot is older than what the relay did to its lane, which it never touches.
 func TestARepeatableReadAppendBesideARelay(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		for _, level := range []tx.Isolation{tx.RepeatableRead, tx.Serializable} {
-			f.commit(t, event("a", "1"))
-			end := f.open(t, tx.Options{Isolation: level}, event("b", "1"), event("a", "2"))
-			c := f.claimOne(t, request("r"))
-			require.Equal(t, []string{"1"}, payloads(c))
-			_, err := f.driver.Renew(t.Context(), []outbox.Claim{c}, time.Hour)
-			require.NoError(t, err)
-			f.settle(t, done(c))
-			require.NoError(t, end(nil))
-			f.expire(t)
-			for _, c := range f.claim(t, request("r")) {
-				require.Len(t, c.Run, 1)
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			for _, level := range []tx.Isolation{tx.RepeatableRead, tx.Serializable} {
+				f.commit(t, event("a", "1"))
+				end := f.open(t, tx.Options{Isolation: level}, event("b", "1"), event("a", "2"))
+				c := f.claimOne(t, request("r"))
+				require.Equal(t, []string{"1"}, payloads(c))
+				_, err := f.driver.Renew(t.Context(), []outbox.Claim{c}, time.Hour)
+				require.NoError(t, err)
 				f.settle(t, done(c))
+				require.NoError(t, end(nil))
+				f.expire(t)
+				for _, c := range f.claim(t, request("r")) {
+					require.Len(t, c.Run, 1)
+					f.settle(t, done(c))
+				}
+				require.Zero(t, get[int](t, f, `select count(*) from caskeleton.outbox_lane`))
+				f.invariant(t)
 			}
-			require.Zero(t, get[int](t, f, `select count(*) from caskeleton.outbox_lane`))
-			f.invariant(t)
-		}
-	})
+		})
+	}
 }
 
 // TestAStaleOwnerChangesNothing spoils each part of a claim in turn.
 func TestAStaleOwnerChangesNothing(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"), event("a", "2"))
-		c := f.claimOne(t, request("r"))
-		before := get[string](t, f, `select l::text from caskeleton.outbox_lane l`)
-		refused := func(what string, stale outbox.Claim) {
-			t.Helper()
-			for _, s := range []outbox.Settlement{
-				{Claim: stale, Acked: 1},
-				done(stale),
-				{Claim: stale, GiveBack: true},
-				{Claim: stale, Failure: "no", Retry: time.Second},
-			} {
-				lost, err := f.driver.Settle(t.Context(), []outbox.Settlement{s})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"), event("a", "2"))
+			c := f.claimOne(t, request("r"))
+			before := get[string](t, f, `select l::text from caskeleton.outbox_lane l`)
+			refused := func(what string, stale outbox.Claim) {
+				t.Helper()
+				for _, s := range []outbox.Settlement{
+					{Claim: stale, Acked: 1},
+					done(stale),
+					{Claim: stale, GiveBack: true},
+					{Claim: stale, Failure: "no", Retry: time.Second},
+				} {
+					lost, err := f.driver.Settle(t.Context(), []outbox.Settlement{s})
+					require.NoError(t, err)
+					require.Equal(t, []outbox.Lane{stale.Lane}, lost, what)
+				}
+				lost, err := f.driver.Renew(t.Context(), []outbox.Claim{stale}, time.Minute)
 				require.NoError(t, err)
 				require.Equal(t, []outbox.Lane{stale.Lane}, lost, what)
+				require.Equal(t, before, get[string](t, f, `select l::text from caskeleton.outbox_lane l`), what)
 			}
-			lost, err := f.driver.Renew(t.Context(), []outbox.Claim{stale}, time.Minute)
-			require.NoError(t, err)
-			require.Equal(t, []outbox.Lane{stale.Lane}, lost, what)
-			require.Equal(t, before, get[string](t, f, `select l::text from caskeleton.outbox_lane l`), what)
-		}
-		for part, spoil := range map[string]func(*outbox.Claim){
-			"aggregate type": func(c *outbox.Claim) { c.AggregateType = "x" },
-			"aggregate id":   func(c *outbox.Claim) { c.AggregateID = "x" },
-			"owner":          func(c *outbox.Claim) { c.Owner = "x" },
-			"token":          func(c *outbox.Claim) { c.Token = "x" },
-			"attempt":        func(c *outbox.Claim) { c.Attempt++ },
-			"epoch":          func(c *outbox.Claim) { c.Epoch++ },
-			"next":           func(c *outbox.Claim) { c.Next++ },
-		} {
-			stale := c
-			spoil(&stale)
-			refused(part, stale)
-		}
-		f.exec(t, `update caskeleton.outbox_control set epoch = 2`)
-		refused("epoch of the control row", c)
-		f.exec(t, `update caskeleton.outbox_control set epoch = 1`)
-		f.settle(t, outbox.Settlement{Claim: c, Acked: 1})
-		before = get[string](t, f, `select l::text from caskeleton.outbox_lane l`)
-		refused("settled before", c)
-		require.EqualValues(t, 2, f.claimOne(t, request("r")).Next)
-	})
+			for part, spoil := range map[string]func(*outbox.Claim){
+				"aggregate type": func(c *outbox.Claim) { c.AggregateType = "x" },
+				"aggregate id":   func(c *outbox.Claim) { c.AggregateID = "x" },
+				"owner":          func(c *outbox.Claim) { c.Owner = "x" },
+				"token":          func(c *outbox.Claim) { c.Token = "x" },
+				"attempt":        func(c *outbox.Claim) { c.Attempt++ },
+				"epoch":          func(c *outbox.Claim) { c.Epoch++ },
+				"next":           func(c *outbox.Claim) { c.Next++ },
+			} {
+				stale := c
+				spoil(&stale)
+				refused(part, stale)
+			}
+			f.exec(t, `update caskeleton.outbox_control set epoch = 2`)
+			refused("epoch of the control row", c)
+			f.exec(t, `update caskeleton.outbox_control set epoch = 1`)
+			f.settle(t, outbox.Settlement{Claim: c, Acked: 1})
+			before = get[string](t, f, `select l::text from caskeleton.outbox_lane l`)
+			refused("settled before", c)
+			require.EqualValues(t, 2, f.claimOne(t, request("r")).Next)
+		})
+	}
 }
 
 func TestOneLostClaimDoesNotSpoilTheOthers(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		f.commit(t, event("a", "1"), event("b", "1"), event("c", "1"))
-		claims := f.claim(t, request("r"))
-		require.Len(t, claims, 3)
-		for i, c := range claims {
-			if c.AggregateID == "b" {
-				claims[i].Owner = "x"
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"), event("b", "1"), event("c", "1"))
+			claims := f.claim(t, request("r"))
+			require.Len(t, claims, 3)
+			for i, c := range claims {
+				if c.AggregateID == "b" {
+					claims[i].Owner = "x"
+				}
 			}
-		}
-		lost, err := f.driver.Renew(t.Context(), claims, time.Minute)
-		require.NoError(t, err)
-		require.Equal(t, []outbox.Lane{lane("b")}, lost)
-		for _, id := range []string{"a", "c"} {
-			require.InDelta(t, time.Minute, f.row(t, lane(id)).In, float64(30*time.Second))
-		}
-		require.InDelta(t, time.Hour, f.row(t, lane("b")).In, float64(time.Minute))
-		lost, err = f.driver.Settle(t.Context(), []outbox.Settlement{done(claims[0]), done(claims[1]), done(claims[2])})
-		require.NoError(t, err)
-		require.Equal(t, []outbox.Lane{lane("b")}, lost)
-		require.Equal(t, 1, get[int](t, f, `select count(*) from caskeleton.outbox_lane`))
-		f.invariant(t)
-	})
+			lost, err := f.driver.Renew(t.Context(), claims, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, []outbox.Lane{lane("b")}, lost)
+			for _, id := range []string{"a", "c"} {
+				require.InDelta(t, time.Minute, f.row(t, lane(id)).In, float64(30*time.Second))
+			}
+			require.InDelta(t, time.Hour, f.row(t, lane("b")).In, float64(time.Minute))
+			lost, err = f.driver.Settle(t.Context(), []outbox.Settlement{done(claims[0]), done(claims[1]), done(claims[2])})
+			require.NoError(t, err)
+			require.Equal(t, []outbox.Lane{lane("b")}, lost)
+			require.Equal(t, 1, get[int](t, f, `select count(*) from caskeleton.outbox_lane`))
+			f.invariant(t)
+		})
+	}
 }
 
 // TestASettlementKeepsAHold that was set while the lane was leased.
 func TestASettlementKeepsAHold(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		for _, s := range []outbox.Settlement{{Acked: 1}, {GiveBack: true}, {Failure: "no"}} {
-			f.commit(t, event("a", "1"), event("a", "2"))
-			s.Claim = f.claim(t, request("r"))[0]
-			f.exec(t, `update caskeleton.outbox_lane set hold = 'operator'`)
-			f.settle(t, s)
-			require.Equal(t, "operator", get[string](t, f, `select hold from caskeleton.outbox_lane where due is null and owner is null`))
-			f.exec(t, `update caskeleton.outbox_lane set hold = null, due = clock_timestamp()`)
-		}
-	})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			for _, s := range []outbox.Settlement{{Acked: 1}, {GiveBack: true}, {Failure: "no"}} {
+				f.commit(t, event("a", "1"), event("a", "2"))
+				s.Claim = f.claim(t, request("r"))[0]
+				f.exec(t, `update caskeleton.outbox_lane set hold = 'operator'`)
+				f.settle(t, s)
+				require.Equal(t, "operator", get[string](t, f, `select hold from caskeleton.outbox_lane where due is null and owner is null`))
+				f.exec(t, `update caskeleton.outbox_lane set hold = null, due = clock_timestamp()`)
+			}
+		})
+	}
 }
 
 func TestAFailureIsStoredAsOneShortLine(t *testing.T) {
-	inEachMode(t, func(t *testing.T, f *fixture) {
-		for failure, want := range map[string]string{
-			"a\x00b\nc\td\xff":                  "a b c d\uFFFD",
-			strings.Repeat("x", 999) + "\u00e9": strings.Repeat("x", 999),
-			strings.Repeat("x", 1001):           strings.Repeat("x", 1000),
-		} {
-			f.commit(t, event("a", "1"))
-			f.settle(t, outbox.Settlement{Claim: f.claimOne(t, request("r")), Failure: failure})
-			require.Equal(t, want, f.row(t, lane("a")).LastError)
-		}
-		f.settle(t, done(f.claimOne(t, request("r"))))
-	})
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			for failure, want := range map[string]string{
+				"a\x00b\nc\td\xff":                  "a b c d\uFFFD",
+				strings.Repeat("x", 999) + "\u00e9": strings.Repeat("x", 999),
+				strings.Repeat("x", 1001):           strings.Repeat("x", 1000),
+			} {
+				f.commit(t, event("a", "1"))
+				f.settle(t, outbox.Settlement{Claim: f.claimOne(t, request("r")), Failure: failure})
+				require.Equal(t, want, f.row(t, lane("a")).LastError)
+			}
+			f.settle(t, done(f.claimOne(t, request("r"))))
+		})
+	}
 }
 
 func TestASettlementThatCannotBeIsRefused(t *testing.T) {
