@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"caskeleton.dev/adapter/postgres"
-	"caskeleton.dev/fault"
 )
 
 const (
@@ -26,6 +25,10 @@ const premakeKeys = "1667330923, 1885434484"
 // is not free within seconds is DB_LOCK_TIMEOUT: try again.
 func Premake(ctx context.Context, dsn string, weeks int) (made int, err error) {
 	const op = "pgoutbox.Premake"
+	errs, err := postgres.NewClassifier()
+	if err != nil {
+		return 0, err
+	}
 	if weeks < 1 || weeks > maxPartitions {
 		return 0, fmt.Errorf("pgoutbox: weeks is %d; use 1 to %d, 4 for a month", weeks, maxPartitions)
 	}
@@ -38,11 +41,7 @@ func Premake(ctx context.Context, dsn string, weeks int) (made int, err error) {
 	cfg.RuntimeParams["lock_timeout"] = lockTimeout
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		err = postgres.Translate(ctx, op, err)
-		if _, coded := errors.AsType[*fault.Error](err); !coded && ctx.Err() == nil {
-			err = fault.New(fault.DBUnavailable, op, err)
-		}
-		return 0, err
+		return 0, errs.Translate(ctx, op, err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -66,7 +65,7 @@ func Premake(ctx context.Context, dsn string, weeks int) (made int, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, postgres.Translate(ctx, op, err)
+		return 0, errs.Translate(ctx, op, err)
 	}
 	return made, nil
 }
