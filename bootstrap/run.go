@@ -47,6 +47,8 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 		select {
 		case <-ctx.Done():
 		case err = <-failed:
+		case err = <-p.consumers.failed:
+		case err = <-p.relay.failed:
 		}
 	}
 	return errors.Join(stopped(ctx, err), p.down(ctx, server))
@@ -67,6 +69,10 @@ type process struct {
 	health  *httpapi.Health
 	app     atomic.Pointer[App]
 	routes  atomic.Pointer[http.Handler]
+
+	// Of a service with events; empty crews otherwise.
+	broker           *broker
+	consumers, relay crew
 }
 
 // up starts what is behind the listener, and makes the service ready.
@@ -80,8 +86,32 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if p.service.Events != nil {
+		if err := p.events(ctx, c, app); err != nil {
+			return err
+		}
+	}
 	p.routes.Store(&routes)
 	p.health.SetReady(true)
+	return nil
+}
+
+// events starts the way out and the way in.
+func (p *process) events(ctx context.Context, c *config.Config, app *App) error {
+	var err error
+	if p.broker, err = connectBroker(ctx, c, p.service.Name, p.log); err != nil {
+		return err
+	}
+	relay, err := p.broker.relay(c, p.service, app)
+	if err != nil {
+		return err
+	}
+	consumers, err := p.broker.consumers(c, p.service, app)
+	if err != nil {
+		return err
+	}
+	p.relay.employ(ctx, worker{"outbox relay", relay.Run})
+	p.consumers.employ(ctx, consumers...)
 	return nil
 }
 
@@ -93,6 +123,10 @@ func (p *process) down(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
+	}
+	err = errors.Join(err, p.consumers.end(), p.relay.end()) // each bounds its own end
+	if p.broker != nil {
+		p.broker.close()
 	}
 	if app := p.app.Load(); app != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout) // draining may have used up all of the other

@@ -10,6 +10,7 @@ import (
 	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
 
@@ -18,6 +19,7 @@ type Service struct {
 	Name    string               // in logs, and as PostgreSQL's application_name
 	Streams []migrations.Stream  // its own migrations, applied after the kit's
 	Meter   metric.MeterProvider // nil measures nothing
+	Events  *Events              // nil: it neither records nor consumes any
 	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
 	Routes func(*App) (http.Handler, error)
 	// Try returns what to show to whoever started it by hand, given its URL; nil shows nothing.
@@ -34,6 +36,7 @@ type App struct {
 	DB          *postgres.DB
 	Runner      *tx.Runner
 	Idempotency *idempotency.Guard
+	Outbox      *outbox.Outbox // nil without Events
 
 	schema *migrations.Migrator // verifies as the runtime role
 }

@@ -11,14 +11,19 @@ import (
 	"caskeleton.dev/adapter/postgres/embedded"
 	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
 
 // PostgresDir returns where the embedded PostgreSQL of a configuration keeps its data.
 func PostgresDir(c *config.Config) string { return filepath.Join(c.DataDir, "postgres") }
+
+// weeksAhead is for how many weeks, the present one included, there are partitions of the outbox after a start that may make them.
+const weeksAhead = 4
 
 // start brings up everything behind the listener. On failure nothing is left open.
 func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (_ *App, err error) {
@@ -43,6 +48,11 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 		if err := migrate(ctx, migrationDSN, s, log); err != nil {
 			return nil, err
 		}
+		if s.Events != nil {
+			if _, err := pgoutbox.Premake(ctx, migrationDSN, weeksAhead); err != nil {
+				return nil, err
+			}
+		}
 	}
 	schema, err := migrations.New(dsn, s.streams(), &migrations.Options{Logger: log})
 	if err != nil {
@@ -58,7 +68,11 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	return &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}, nil
+	app := &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}
+	if s.Events != nil {
+		app.Outbox, err = outbox.New(pgoutbox.New(db), nil)
+	}
+	return app, err
 }
 
 // database returns the DSN to work with, and the one to migrate with. The latter is "" where the service must not migrate: in the prod

@@ -15,6 +15,9 @@ type Config struct {
 	DataDir     string // of the embedded PostgreSQL, and of the secret that the dev profile makes
 	DB          DB
 	Idempotency Idempotency
+	NATS        NATS
+	Outbox      Outbox
+	Inbox       Inbox
 
 	settings []Setting
 }
@@ -71,6 +74,27 @@ type Idempotency struct {
 	Keys        map[string]Secret // HMAC secrets by version, each at least 32 bytes; the bytes of the text are the secret
 }
 
+// NATS is how events leave and arrive.
+type NATS struct {
+	URL        Secret // not set: the dev profile runs a server in this process
+	MonitorURL Secret // where the server's sync_always is read
+}
+
+// Outbox is how recorded events are relayed.
+type Outbox struct {
+	BatchSize    int // aggregates at a time
+	RunSize      int // events of one aggregate at a time
+	PollInterval time.Duration
+	Lease        time.Duration
+	BackoffBase  time.Duration
+	BackoffMax   time.Duration
+}
+
+// Inbox is how messages are consumed.
+type Inbox struct {
+	MaxAttempts int // deliveries until a message is set aside
+}
+
 // Current returns the version that signs, which is the highest: v10 is above v9. It is empty where there are no keys.
 func (i Idempotency) Current() string {
 	var current string
@@ -106,6 +130,16 @@ func (l *loader) bind() *Config {
 			InlineLimit: int64(value[byteSize](l, "idempotency.inline_limit")),
 			Keys:        map[string]Secret{},
 		},
+		NATS: NATS{URL: value[Secret](l, "nats.url"), MonitorURL: value[Secret](l, "nats.monitor_url")},
+		Outbox: Outbox{
+			BatchSize:    int(value[int64](l, "outbox.batch_size")),
+			RunSize:      int(value[int64](l, "outbox.run_size")),
+			PollInterval: value[time.Duration](l, "outbox.poll_interval"),
+			Lease:        value[time.Duration](l, "outbox.lease"),
+			BackoffBase:  value[time.Duration](l, "outbox.backoff_base"),
+			BackoffMax:   value[time.Duration](l, "outbox.backoff_max"),
+		},
+		Inbox: Inbox{MaxAttempts: int(value[int64](l, "inbox.max_attempts"))},
 	}
 	for version, k := range l.filled("idempotency.keys.<version>") {
 		if s := value[Secret](l, k.Path); s.IsSet() {

@@ -21,4 +21,13 @@ var keys = []Key{
 	{Env: "APP_IDEMPOTENCY_EXPIRY", Path: "idempotency.expiry", Type: "duration", Default: "24h", Doc: "How long the answer to a finished operation is kept for repeats."},
 	{Env: "APP_IDEMPOTENCY_INLINE_LIMIT", Path: "idempotency.inline_limit", Type: "bytes", Default: "8KiB", Doc: "Size up to which an answer is stored beside its record, at most 1MiB."},
 	{Env: "APP_IDEMPOTENCY_KEY_<version>", Path: "idempotency.keys.<version>", Type: "string", Secret: true, Pattern: true, Doc: "HMAC secret of this version, 32 bytes or more, that turns client keys into digests. Exactly one version must be set until rotation exists, in all instances the same, and neither name nor secret may ever change: repeats of what came before would not be recognised, and would run again. The dev profile makes its own, in APP_DATA_DIR."},
+	{Env: "NATS_URL", Path: "nats.url", Type: "string", Secret: true, Doc: "NATS servers with JetStream, as nats://host:4222, several divided by commas. Without it the dev profile runs a server in the service's own process."},
+	{Env: "APP_NATS_MONITOR_URL", Path: "nats.monitor_url", Type: "string", Secret: true, Doc: "Monitoring endpoint of the NATS server that stores the events, as http://host:8222: there its sync_always is read. Not needed with three replicas."},
+	{Env: "APP_OUTBOX_BATCH_SIZE", Path: "outbox.batch_size", Type: "int", Default: "100", Doc: "Aggregates whose events a relay takes at a time."},
+	{Env: "APP_OUTBOX_RUN_SIZE", Path: "outbox.run_size", Type: "int", Default: "20", Doc: "Events of one aggregate that a relay publishes at a time."},
+	{Env: "APP_OUTBOX_POLL_INTERVAL", Path: "outbox.poll_interval", Type: "duration", Default: "1s", Doc: "How long a relay waits at most before it looks for events that nobody told it of."},
+	{Env: "APP_OUTBOX_LEASE", Path: "outbox.lease", Type: "duration", Default: "30s", Doc: "How long a relay owns what it publishes; a relay that dies delays it by as much. At least 12s."},
+	{Env: "APP_OUTBOX_BACKOFF_BASE", Path: "outbox.backoff_base", Type: "duration", Default: "100ms", Doc: "Longest wait after the first failure of an event; it doubles with each further one."},
+	{Env: "APP_OUTBOX_BACKOFF_MAX", Path: "outbox.backoff_max", Type: "duration", Default: "1m", Doc: "Where that doubling ends."},
+	{Env: "APP_INBOX_MAX_ATTEMPTS", Path: "inbox.max_attempts", Type: "int", Default: "10", Doc: "Deliveries of a message after which it is set aside for an operator (RECOVERY_REQUIRED)."},
 }

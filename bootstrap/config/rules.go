@@ -12,6 +12,9 @@ import (
 	"caskeleton.dev/idempotency"
 )
 
+// MinOutboxLease is the shortest lease of a relay: longer than one publish and the margin for clocks together.
+const MinOutboxLease = 12 * time.Second
+
 // check applies the rules that one type alone cannot express. A rule about a key that has a problem already is left out.
 func (l *loader) check(c *Config) {
 	l.rule(validAddr(c.HTTP.Addr), "is not host:port", "write a host and a port from 0 to 65535, as in 127.0.0.1:8080", "http.addr")
@@ -26,6 +29,15 @@ func (l *loader) check(c *Config) {
 		n := len(value[Secret](l, k.Path).Reveal())
 		l.rule(n >= idempotency.MinSecret, "is "+strconv.Itoa(n)+" bytes long, and "+strconv.Itoa(idempotency.MinSecret)+" is the least", "use the output of: openssl rand -base64 32", k.Path)
 	}
+
+	o := c.Outbox
+	l.rule(o.BatchSize >= 1 && o.BatchSize <= 10_000, "must be from 1 to 10000", "write a number, as in 100", "outbox.batch_size")
+	l.rule(o.RunSize >= 1 && o.RunSize <= 10_000, "must be from 1 to 10000", "write a number, as in 20", "outbox.run_size")
+	l.rule(o.PollInterval >= time.Millisecond, "must be 1ms at least", "write a time, as in 1s", "outbox.poll_interval")
+	l.rule(o.Lease >= MinOutboxLease, "must be "+formatDuration(MinOutboxLease)+" at least", "a lease must outlast a publish: write a longer time, as in 30s", "outbox.lease")
+	l.rule(o.BackoffBase >= time.Millisecond, "must be 1ms at least", "write a time, as in 100ms", "outbox.backoff_base")
+	l.rule(o.BackoffMax >= o.BackoffBase, "must not be shorter than APP_OUTBOX_BACKOFF_BASE ("+formatDuration(o.BackoffBase)+")", "write a longer time, as in 1m", "outbox.backoff_max", "outbox.backoff_base")
+	l.rule(c.Inbox.MaxAttempts >= 1 && c.Inbox.MaxAttempts <= 1_000_000, "must be from 1 to 1000000", "write a number, as in 10", "inbox.max_attempts")
 
 	if c.Profile == Prod {
 		l.rule(c.DB.URL.IsSet(), "must be set in the prod profile", "set it, or DATABASE_URL_FILE to the path of a file that holds it", "db.url")

@@ -34,6 +34,15 @@ func TestSettingsTellWhereEachValueComesFrom(t *testing.T) {
 		{Key: "idempotency.inline_limit", Value: "16KiB", Origin: config.OriginFile, Env: "APP_IDEMPOTENCY_INLINE_LIMIT"},
 		{Key: "idempotency.keys.v9", Value: "[hidden]", Origin: config.OriginSecretFile, Env: "APP_IDEMPOTENCY_KEY_V9"},
 		{Key: "idempotency.keys.v10", Value: "[hidden]", Origin: config.OriginFile, Env: "APP_IDEMPOTENCY_KEY_V10"},
+		{Key: "nats.url", Value: "", Origin: config.OriginUnset, Env: "NATS_URL"},
+		{Key: "nats.monitor_url", Value: "", Origin: config.OriginUnset, Env: "APP_NATS_MONITOR_URL"},
+		{Key: "outbox.batch_size", Value: "100", Origin: config.OriginDefault, Env: "APP_OUTBOX_BATCH_SIZE"},
+		{Key: "outbox.run_size", Value: "20", Origin: config.OriginDefault, Env: "APP_OUTBOX_RUN_SIZE"},
+		{Key: "outbox.poll_interval", Value: "1s", Origin: config.OriginDefault, Env: "APP_OUTBOX_POLL_INTERVAL"},
+		{Key: "outbox.lease", Value: "30s", Origin: config.OriginDefault, Env: "APP_OUTBOX_LEASE"},
+		{Key: "outbox.backoff_base", Value: "100ms", Origin: config.OriginDefault, Env: "APP_OUTBOX_BACKOFF_BASE"},
+		{Key: "outbox.backoff_max", Value: "1m", Origin: config.OriginDefault, Env: "APP_OUTBOX_BACKOFF_MAX"},
+		{Key: "inbox.max_attempts", Value: "10", Origin: config.OriginDefault, Env: "APP_INBOX_MAX_ATTEMPTS"},
 	}
 	require.Empty(t, cmp.Diff(want, c.Settings()))
 	c.Settings()[0].Value = "changed"

@@ -24,7 +24,8 @@ left join lateral (
   where aggregatetype = r.aggregatetype and aggregateid = r.aggregateid limit 1
 ) c on true
 left join lateral (
-  select * from caskeleton.outbox_event
+  select sequence, recorded_at, id, type, schema_version, aggregate_version, content_type, headers, payload, occurred_at
+  from caskeleton.outbox_event
   where aggregatetype = r.aggregatetype and aggregateid = r.aggregateid and recorded_at >= r.recorded_at
     and (recorded_at, sequence) >= (r.recorded_at, r.sequence)
   order by recorded_at, sequence limit $5::bigint

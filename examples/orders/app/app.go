@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"caskeleton.dev/examples/orders/domain"
+	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
 
@@ -14,6 +15,23 @@ type Orders interface {
 	Insert(ctx context.Context, t *tx.Tx, o domain.Order) (domain.Order, error)
 	// Find returns an order, or NOT_FOUND.
 	Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error)
+	// FindForUpdate is Find, and keeps others from changing the order until t ends.
+	FindForUpdate(ctx context.Context, t *tx.Tx, id string) (domain.Order, error)
+	// Update stores status and version of an order that FindForUpdate returned.
+	Update(ctx context.Context, t *tx.Tx, o domain.Order) error
+}
+
+// Shipments stores shipments, in the transaction it is given.
+type Shipments interface {
+	// Insert stores a new shipment; a second one of an order is DB_UNIQUE_VIOLATION.
+	Insert(ctx context.Context, t *tx.Tx, s domain.Shipment) error
+	// FindByOrder returns the shipment of an order, or NOT_FOUND.
+	FindByOrder(ctx context.Context, t *tx.Tx, orderID string) (domain.Shipment, error)
+}
+
+// Events records what happened, in the transaction it happened in.
+type Events interface {
+	Append(ctx context.Context, t *tx.Tx, events ...outbox.Event) error
 }
 
 // Products knows what is on sale.

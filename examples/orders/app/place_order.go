@@ -11,10 +11,11 @@ import (
 type PlaceOrder struct {
 	Orders   Orders
 	Products Products
+	Events   Events
 	NewID    func() string
 }
 
-// Do places one order in t. A draft that breaks a rule is REQUEST_INVALID, with every field at fault.
+// Do places one order in t, and records order.placed with it. A draft that breaks a rule is REQUEST_INVALID, with every field at fault.
 func (u PlaceOrder) Do(ctx context.Context, t *tx.Tx, d domain.Draft) (domain.Order, error) {
 	skus := make([]string, len(d.Items))
 	for i, it := range d.Items {
@@ -28,5 +29,12 @@ func (u PlaceOrder) Do(ctx context.Context, t *tx.Tx, d domain.Draft) (domain.Or
 	if err != nil {
 		return domain.Order{}, err
 	}
-	return u.Orders.Insert(ctx, t, o)
+	if o, err = u.Orders.Insert(ctx, t, o); err != nil {
+		return domain.Order{}, err
+	}
+	placed, err := o.Event(domain.OrderPlaced)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	return o, u.Events.Append(ctx, t, placed)
 }

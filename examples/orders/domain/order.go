@@ -20,8 +20,11 @@ const (
 // Status is where an order stands.
 type Status string
 
-// Placed is the status of a new order.
-const Placed Status = "placed"
+// The statuses of an order.
+const (
+	Placed    Status = "placed"
+	Cancelled Status = "cancelled"
+)
 
 // Item is one line of an order.
 type Item struct {
@@ -100,4 +103,13 @@ func Place(id string, d Draft, prices map[string]int64) (Order, error) {
 		return Order{}, fault.Invalid("orders.Place", f...)
 	}
 	return Order{ID: id, Status: Placed, CustomerID: d.CustomerID, Items: d.Items, TotalCents: total, Version: 1}, nil
+}
+
+// Cancel returns o as cancelled, one version later, and whether that is a change: a cancelled order stays as it is.
+func (o Order) Cancel() (Order, bool) {
+	if o.Status == Cancelled {
+		return o, false
+	}
+	o.Status, o.Version = Cancelled, o.Version+1
+	return o, true
 }

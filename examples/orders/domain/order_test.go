@@ -65,3 +65,15 @@ func manyTeas(n int) []domain.Item {
 	}
 	return items
 }
+
+func TestCancelIsAChangeOnce(t *testing.T) {
+	o, err := domain.Place("id", domain.Draft{CustomerID: "ada", Items: manyTeas(1)}, prices)
+	require.NoError(t, err)
+	cancelled, changed := o.Cancel()
+	require.True(t, changed)
+	require.Equal(t, domain.Cancelled, cancelled.Status)
+	require.Equal(t, int64(2), cancelled.Version)
+	again, changed := cancelled.Cancel()
+	require.False(t, changed)
+	require.Equal(t, cancelled, again)
+}

@@ -35,6 +35,10 @@ func (r Routes) getOrder(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return answerOrder(w, req, o)
+}
+
+func answerOrder(w http.ResponseWriter, req *http.Request, o domain.Order) error {
 	res, err := httpapi.JSON(http.StatusOK, viewOf(o))
 	if err != nil {
 		return err

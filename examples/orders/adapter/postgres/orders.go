@@ -76,8 +76,26 @@ where o.id = $1::uuid`
 
 // Find returns the order with its items in one round trip.
 func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error) {
-	// Parse takes more spellings than PostgreSQL, braces of any kind and urn:uuid: among them: an order has one address.
-	if u, err := uuid.Parse(id); err != nil || len(id) != len(u.String()) {
+	return find(ctx, t, findOrder, id)
+}
+
+// FindForUpdate is Find with the order's row locked.
+func (Orders) FindForUpdate(ctx context.Context, t *tx.Tx, id string) (domain.Order, error) {
+	return find(ctx, t, findOrder+` for update of o`, id)
+}
+
+// Update stores status and version.
+func (Orders) Update(ctx context.Context, t *tx.Tx, o domain.Order) error {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `update orders."order" set status = $2, version = $3 where id = $1::uuid`, o.ID, string(o.Status), o.Version)
+	return err
+}
+
+func find(ctx context.Context, t *tx.Tx, sql, id string) (domain.Order, error) {
+	if !isID(id) {
 		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
 	}
 	q, err := postgres.Querier(t)
@@ -86,7 +104,7 @@ func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, erro
 	}
 	var o domain.Order
 	var list string
-	err = q.QueryRow(ctx, findOrder, id).Scan(&o.ID, &o.Status, &o.CustomerID, &o.TotalCents, &o.Version, &o.CreatedAt, &list)
+	err = q.QueryRow(ctx, sql, id).Scan(&o.ID, &o.Status, &o.CustomerID, &o.TotalCents, &o.Version, &o.CreatedAt, &list)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
 	}
@@ -101,4 +119,10 @@ func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, erro
 		o.Items = append(o.Items, domain.Item(it))
 	}
 	return o, nil
+}
+
+// isID reports whether s is a UUID in the one spelling that ids have here; uuid.Parse takes more than PostgreSQL does.
+func isID(s string) bool {
+	_, err := uuid.Parse(s)
+	return err == nil && len(s) == len(uuid.UUID{}.String())
 }
