@@ -3,13 +3,8 @@
 package e2e_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,41 +12,82 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"caskeleton.dev/adapter/postgres/embedded"
 	"caskeleton.dev/adapter/postgres/pgtest"
+	"caskeleton.dev/internal/failpoint"
 )
 
 const (
-	leastKills    = 20 // SIGKILLs, each with enough requests in flight
-	leastClaims   = 5  // of them that leave a claim behind
-	mostKills     = 100
-	leastInFlight = 8
-	clients       = 24 // requests at a time
-	copies        = 3  // clients that send one key at the same time
+	leastKills      = 20 // SIGKILLs at random moments, each with enough requests in flight
+	leastClaims     = 5  // of them that leave a claim behind
+	mostKills       = 100
+	leastInFlight   = 8
+	killsAtAPoint   = 5  // at each failpoint
+	stopsOfPostgres = 10 // as a power cut ends it
 )
 
-// TestKilledAgainAndAgainEachKeyIsOneOrder places orders with repeated and concurrent keys while the service is killed at random moments.
-// At the end each key has one order, and every answer that any client ever got for a key is the same, byte for byte.
-func TestKilledAgainAndAgainEachKeyIsOneOrder(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	db := pgtest.Connect(t, dsn)
-	env := []string{
-		"DATABASE_URL=" + dsn, "APP_DB_MAX_CONNS=30", "APP_IDEMPOTENCY_LEASE=500ms",
-		"APP_IDEMPOTENCY_KEY_1=0123456789abcdef0123456789abcdef",
-	}
-	w := newWorkload(t, 409, 503)
-	service := start(t, env...)
-	w.life.Store(&life{url: service.url})
-	w.run(t)
+// TestWhateverIsKilledEachOrderIsPlacedAndShippedOnce places orders with repeated and concurrent keys, and cancels some, while the service
+// is killed at random moments and at each failpoint, and PostgreSQL is stopped under it. At the end each key has one order, one
+// order.placed and one shipment; the broker has every event, in order within each order; and every answer that any client ever got
+// for a key is the same, byte for byte.
+func TestWhateverIsKilledEachOrderIsPlacedAndShippedOnce(t *testing.T) {
+	server := pgtest.PrivateServer(t, &embedded.Options{}) // fsync is on
+	dir := t.TempDir()
+	f := &rig{w: newWorkload(t), server: server, env: []string{
+		"DATABASE_URL=" + server.DSN(), "APP_DATA_DIR=" + dir, "APP_DB_MAX_CONNS=30", "APP_IDEMPOTENCY_LEASE=500ms",
+		"APP_OUTBOX_LEASE=12s", "APP_IDEMPOTENCY_KEY_1=0123456789abcdef0123456789abcdef",
+		// The broker counts a delivery for all that a killed process held, so that as many kills would set innocent messages aside.
+		"APP_INBOX_MAX_ATTEMPTS=1000",
+	}}
+	f.serve(t)
+	f.w.run(t)
 
+	f.killAtRandom(t)
+	f.killAtFailpoints(t)
+	f.stopPostgres(t)
+
+	f.w.finish(t)
+	answered := f.w.check(t, f.w.life.Load().url)
+	db := pgtest.Connect(t, server.DSN())
+	f.untilShipped(t, db)
+	w := f.w
+	t.Logf("%d keys, %d answers, %d replays, %d cancelled, %d times told to wait, %d requests cut off, %d failed while PostgreSQL was down",
+		len(answered), w.answers.Load(), w.replays.Load(), w.cancelled.Load(), w.waits.Load(), w.cuts.Load(), w.failures.Load())
+	for name, n := range map[string]int64{"replays": w.replays.Load(), "cuts": w.cuts.Load(), "cancelled": w.cancelled.Load()} {
+		require.Positive(t, n, name)
+	}
+	require.Zero(t, f.service.terminate(t), "%s", f.service.stderr)
+
+	checkOrders(t, db, answered)
+	checkEvents(t, db, int(w.cancelled.Load()))
+	checkBroker(t, db, dir)
+}
+
+// rig is the service under its clients, on a PostgreSQL of its own.
+type rig struct {
+	w       *workload
+	server  *embedded.Server
+	service *process
+	env     []string
+}
+
+// serve starts the service and tells the clients.
+func (f *rig) serve(t *testing.T, env ...string) {
+	t.Helper()
+	f.service = start(t, append(env, f.env...)...)
+	f.w.life.Store(&life{url: f.service.url})
+}
+
+func (f *rig) killAtRandom(t *testing.T) {
+	t.Helper()
 	kills, claims := 0, 0
 	for tries := 0; kills < leastKills || claims < leastClaims; tries++ {
 		require.Less(t, tries, mostKills, "%d kills with enough in flight, %d with a claim left behind", kills, claims)
-		w.untilInFlight(t, leastInFlight)
-		killed := w.life.Load()
-		service.kill()
-		left := claimsLeft(t, db)
-		service = start(t, env...)
-		w.life.Store(&life{url: service.url})
+		f.w.untilInFlight(t, leastInFlight)
+		killed := f.w.life.Load()
+		f.service.kill()
+		left := f.claimsLeft(t)
+		f.serve(t)
 		if killed.cut.Load() < leastInFlight { // too many were answered at the last moment
 			continue
 		}
@@ -60,14 +96,79 @@ func TestKilledAgainAndAgainEachKeyIsOneOrder(t *testing.T) {
 			claims++
 		}
 	}
-	w.finish(t)
+	t.Logf("%d kills at random moments, %d left claims behind", kills, claims)
+}
 
-	answered := w.check(t, service.url)
-	t.Logf("%d kills, %d of them left claims behind; %d keys, %d answers, %d replays, %d times told to wait, %d requests cut off",
-		kills, claims, len(answered), w.answers.Load(), w.replays.Load(), w.waits.Load(), w.cuts.Load())
-	require.Positive(t, w.replays.Load())
-	require.Positive(t, w.cuts.Load())
+// killAtFailpoints lets the service kill itself at each point, at one of the first times that it gets there.
+func (f *rig) killAtFailpoints(t *testing.T) {
+	t.Helper()
+	f.service.kill()
+	for _, p := range failpoint.Points() {
+		for range killsAtAPoint {
+			at := fmt.Sprintf("FAILPOINT=%s:%d", p, 1+rand.IntN(15))
+			f.service = launch(t, append([]string{at}, f.env...)...)
+			select {
+			case f.service.url = <-f.service.ready:
+				f.w.life.Store(&life{url: f.service.url})
+			case <-f.service.exited: // so soon
+			}
+			select {
+			case <-f.service.exited:
+			case <-time.After(2 * startTimeout):
+				require.FailNow(t, "the failpoint was never reached", "%s", at)
+			}
+			status, ok := f.service.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			require.True(t, ok)
+			require.Equal(t, syscall.SIGKILL, status.Signal(), "%s: %s", at, f.service.stderr)
+		}
+	}
+	f.serve(t)
+	t.Logf("%d kills at each of %d failpoints", killsAtAPoint, len(failpoint.Points()))
+}
 
+// stopPostgres stops PostgreSQL at once, under the service, which lives on.
+func (f *rig) stopPostgres(t *testing.T) {
+	t.Helper()
+	f.w.storeDown.Store(true)
+	for range stopsOfPostgres {
+		f.w.untilInFlight(t, leastInFlight)
+		require.NoError(t, f.server.StopImmediate(t.Context()))
+		_, err := embedded.Start(t.Context(), embedded.Options{DataDir: f.server.DataDir(), Port: f.server.Port()})
+		require.NoError(t, err)
+		before := f.w.answers.Load()
+		require.Eventually(t, func() bool { return f.w.answers.Load() > before }, startTimeout, time.Millisecond, "nothing is served after PostgreSQL came back")
+	}
+	f.w.storeDown.Store(false)
+	t.Logf("%d immediate stops of PostgreSQL", stopsOfPostgres)
+}
+
+// claimsLeft waits for the sessions of the dead process to end and counts the claims without an answer.
+func (f *rig) claimsLeft(t *testing.T) (n int) {
+	t.Helper()
+	db := pgtest.Connect(t, f.server.DSN())
+	require.Eventually(t, func() bool {
+		return count(t, db, `pg_stat_activity where application_name = 'orders' and datname = current_database()`) == 0
+	}, startTimeout, 5*time.Millisecond)
+	return count(t, db, `caskeleton.idempotency_record where state = 'CLAIMED'`)
+}
+
+// untilShipped waits until every order has a shipment and nothing is left to publish.
+func (f *rig) untilShipped(t *testing.T, db *pgx.Conn) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return count(t, db, `orders.shipment`) == count(t, db, `orders."order"`) && count(t, db, `caskeleton.outbox_lane`) == 0
+	}, 5*time.Minute, 50*time.Millisecond, "orders that are never shipped, or events that are never published")
+}
+
+func count(t *testing.T, db *pgx.Conn, from string) (n int) {
+	t.Helper()
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from `+from).Scan(&n))
+	return n
+}
+
+// checkOrders compares what clients were told with what is stored.
+func checkOrders(t *testing.T, db *pgx.Conn, answered map[string]answer) {
+	t.Helper()
 	rows, err := db.Query(t.Context(), `select customer_id, id::text from orders."order"`)
 	require.NoError(t, err)
 	orders := map[string][]string{}
@@ -84,145 +185,16 @@ func TestKilledAgainAndAgainEachKeyIsOneOrder(t *testing.T) {
 	}
 }
 
-// claimsLeft waits for the sessions of the dead process to end and counts the claims without an answer.
-func claimsLeft(t *testing.T, db *pgx.Conn) (n int) {
+// checkEvents compares the events with what they tell of.
+func checkEvents(t *testing.T, db *pgx.Conn, cancelled int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		var sessions int
-		err := db.QueryRow(t.Context(), `select count(*) from pg_stat_activity where application_name = 'orders' and datname = current_database()`).Scan(&sessions)
-		require.NoError(t, err)
-		return sessions == 0
-	}, startTimeout, 5*time.Millisecond)
-	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from caskeleton.idempotency_record where state = 'CLAIMED'`).Scan(&n))
-	return n
-}
-
-// life is one run of the service, as its clients know it.
-type life struct {
-	url string
-	cut atomic.Int64 // requests that it had taken and never answered
-}
-
-// workload is clients that place orders, each key from several of them, until told to stop.
-type workload struct {
-	again    []int // statuses after which a client sends the same again
-	life     atomic.Pointer[life]
-	inFlight atomic.Int64
-	next     atomic.Int64
-	stopping atomic.Bool
-	done     sync.WaitGroup
-
-	answers, replays, waits, cuts atomic.Int64
-
-	mu   sync.Mutex
-	seen map[string][]answer // all 201s, by key
-}
-
-func newWorkload(t *testing.T, again ...int) *workload {
-	t.Helper()
-	w := &workload{again: again, seen: map[string][]answer{}}
-	t.Cleanup(func() {
-		w.stopping.Store(true)
-		w.done.Wait()
-	})
-	return w
-}
-
-// run starts the clients in groups; the clients of a group send each key at the same time.
-func (w *workload) run(t *testing.T) {
-	t.Helper()
-	for range clients / copies {
-		w.done.Go(func() {
-			for !w.stopping.Load() && t.Context().Err() == nil {
-				key := fmt.Sprintf("key-%d", w.next.Add(1))
-				var group sync.WaitGroup
-				for range copies {
-					group.Go(func() { w.insist(t, key) })
-				}
-				group.Wait()
-			}
-		})
+	orders := count(t, db, `orders."order"`)
+	require.Equal(t, orders, count(t, db, `orders.shipment`))
+	require.Equal(t, cancelled, count(t, db, `orders."order" where status = 'cancelled'`))
+	for eventType, want := range map[string]int{"order.placed": orders, "shipment.created": orders, "order.cancelled": cancelled} {
+		require.Equal(t, want, count(t, db, `caskeleton.outbox_event where type = '`+eventType+`'`), eventType)
 	}
-}
-
-func body(key string) string {
-	return fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":"tea","quantity":2},{"sku":"mug","quantity":1}]}`, key)
-}
-
-// insist sends a key until it is answered, as a client does that must know.
-func (w *workload) insist(t *testing.T, key string) {
-	t.Helper()
-	for t.Context().Err() == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		w.inFlight.Add(1)
-		server := w.life.Load()
-		a, err := place(ctx, server.url, key, body(key))
-		w.inFlight.Add(-1)
-		cancel()
-		switch {
-		case err != nil && !errors.Is(err, syscall.ECONNREFUSED):
-			server.cut.Add(1)
-			w.cuts.Add(1)
-		case err != nil: // between two lives
-		case a.status == 201:
-			w.answers.Add(1)
-			if a.replayed {
-				w.replays.Add(1)
-			}
-			w.mu.Lock()
-			w.seen[key] = append(w.seen[key], a)
-			w.mu.Unlock()
-			return
-		case slices.Contains(w.again, a.status):
-			w.waits.Add(1)
-		default:
-			t.Errorf("key %s: unexpected %d: %s", key, a.status, a.body)
-			return
-		}
-		select {
-		case <-t.Context().Done():
-		case <-time.After(time.Duration(1+rand.IntN(20)) * time.Millisecond):
-		}
-	}
-}
-
-// untilInFlight returns at a random moment, within a second, at which at least n requests are under way.
-func (w *workload) untilInFlight(t *testing.T, n int64) {
-	t.Helper()
-	select {
-	case <-time.After(time.Duration(50+rand.IntN(950)) * time.Millisecond):
-	case <-t.Context().Done():
-	}
-	for deadline := time.Now().Add(startTimeout); w.inFlight.Load() < n; {
-		require.True(t, time.Now().Before(deadline), "fewer than %d requests in flight", n)
-		select {
-		case <-time.After(time.Millisecond):
-		case <-t.Context().Done():
-		}
-	}
-}
-
-// finish lets the clients get their last answers.
-func (w *workload) finish(t *testing.T) {
-	t.Helper()
-	w.stopping.Store(true)
-	w.done.Wait()
-}
-
-// check repeats every key once more and compares all answers to it.
-func (w *workload) check(t *testing.T, url string) map[string]answer {
-	t.Helper()
-	answered := map[string]answer{}
-	for key, all := range w.seen {
-		last, err := place(t.Context(), url, key, body(key))
-		require.NoError(t, err)
-		require.True(t, last.replayed, "key %s", key)
-		require.Len(t, all, copies, "key %s", key)
-		for _, a := range all {
-			a.replayed = true
-			require.Equal(t, last, a, "key %s", key)
-		}
-		answered[key] = last
-	}
-	return answered
+	require.Equal(t, orders, count(t, db, `caskeleton.inbox_message where consumer = 'shipping' and state = 'COMPLETED'`))
+	require.Zero(t, count(t, db, `caskeleton.inbox_message where state <> 'COMPLETED'`))
+	require.Zero(t, count(t, db, `caskeleton.outbox_counter where drained_sequence <> last_sequence`))
 }

@@ -31,7 +31,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "orders")
-	args := []string{"build", "-o", path}
+	args := []string{"build", "-tags", "failpoints", "-o", path} // a normal build has none of them
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race") // as this test has it: it needs a C compiler
 	}

@@ -30,7 +30,8 @@ func TestPostgresRestartedUnderLoadAsksForNoRestartOfOurs(t *testing.T) {
 		}, startTimeout, 10*time.Millisecond, "/readyz is not %d", readyz)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	w := newWorkload(t, 409, 500, 503) // 500 where the connection is lost under a statement: that has no SQLSTATE, so no DB_* code
+	w := newWorkload(t)
+	w.storeDown.Store(true)
 	w.life.Store(&life{url: service.url})
 	w.run(t)
 	for name, end := range map[string]func(context.Context) error{"fast": server.Stop, "immediate": server.StopImmediate, "kill": server.Kill} {
