@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,13 +45,7 @@ func RequireIfMatch(r *http.Request) (IfMatch, error) {
 
 // Check returns PRECONDITION_FAILED unless the resource, which is at version, may be changed.
 func (m IfMatch) Check(version int64) error {
-	tag := ETag(version)
-	for _, t := range m.tags {
-		if t == tag {
-			return nil
-		}
-	}
-	if m.any {
+	if m.any || slices.Contains(m.tags, ETag(version)) {
 		return nil
 	}
 	return fault.New(fault.PreconditionFailed, "httpapi.IfMatch", nil)

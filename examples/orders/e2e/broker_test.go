@@ -69,7 +69,7 @@ func readStream(t *testing.T, dataDir string, see func(nats.Header)) {
 	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	require.NoError(t, err)
 	for left := stream.CachedInfo().State.Msgs; left > 0; {
-		batch, err := consumer.Fetch(int(min(left, 500)), jetstream.FetchMaxWait(10*time.Second)) //nolint:gosec // small
+		batch, err := consumer.Fetch(int(min(left, 500)), jetstream.FetchMaxWait(10*time.Second))
 		require.NoError(t, err)
 		for m := range batch.Messages() {
 			see(m.Headers())

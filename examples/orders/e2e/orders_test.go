@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -133,6 +135,71 @@ func TestWhatIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want.status, a.status, path)
 		require.Contains(t, a.body, want.code)
+	}
+}
+
+func TestAnOrderIsShippedAndItsEventsAreListed(t *testing.T) {
+	service := start(t, "DATABASE_URL="+pgtest.DSN(t), "APP_DATA_DIR="+t.TempDir())
+	placed, err := place(t.Context(), service.url, "k", teaAndMug)
+	require.NoError(t, err)
+	order := strings.TrimPrefix(placed.location, "/orders/")
+
+	var a answer
+	require.Eventually(t, func() bool {
+		a, err = get(t.Context(), service.url+"/shipments/"+order)
+		return err == nil && a.status == 200
+	}, startTimeout, 5*time.Millisecond, "never shipped")
+	var shipment struct {
+		ID      string
+		OrderID string `json:"order_id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(a.body), &shipment))
+	require.Equal(t, order, shipment.OrderID)
+	require.NotEmpty(t, shipment.ID)
+
+	cancel := func(ifMatch string) answer {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, service.url+placed.location+"/cancel", nil)
+		require.NoError(t, err)
+		if ifMatch != "" {
+			req.Header.Set("If-Match", ifMatch)
+		}
+		a, err := do(req)
+		require.NoError(t, err)
+		return a
+	}
+	require.Equal(t, 428, cancel("").status)
+	require.Equal(t, 412, cancel(`"2"`).status)
+	a = cancel(`"1"`)
+	require.Equal(t, 200, a.status, a.body)
+	require.Equal(t, `"2"`, a.etag)
+	require.Contains(t, a.body, `"status":"cancelled"`)
+	require.Equal(t, 412, cancel(`"1"`).status)
+	require.Equal(t, 200, cancel(`"2"`).status, "it is cancelled, and stays so")
+
+	var list struct {
+		Events []struct {
+			ID, Type string
+			Sequence int64
+			Data     struct {
+				OrderID string `json:"order_id"`
+			}
+		}
+	}
+	require.Eventually(t, func() bool {
+		a, err = get(t.Context(), service.url+placed.location+"/events")
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal([]byte(a.body), &list))
+		return len(list.Events) == 2
+	}, startTimeout, 5*time.Millisecond, "never published")
+	for i, want := range []string{"order.placed", "order.cancelled"} {
+		require.Equal(t, want, list.Events[i].Type)
+		require.Equal(t, int64(i+1), list.Events[i].Sequence)
+		require.Equal(t, order, list.Events[i].Data.OrderID)
+	}
+	for _, path := range []string{"/shipments/018f4e6e-0000-7000-8000-000000000000", "/orders/018f4e6e-0000-7000-8000-000000000000/events", "/shipments/x"} {
+		a, err := get(t.Context(), service.url+path)
+		require.NoError(t, err)
+		require.Equal(t, 404, a.status, path)
 	}
 }
 
