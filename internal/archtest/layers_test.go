@@ -14,15 +14,16 @@ import (
 
 // layers maps each package path prefix (the longest wins) to a layer.
 var layers = map[string]string{
-	"fault":            "kernel",
-	"reqctx":           "kernel",
-	"tx":               "tx",
-	"idempotency":      "port",
-	"inbox":            "port",
-	"outbox":           "port",
-	"adapter/broker":   "adapter",
-	"adapter/httpapi":  "adapter",
-	"adapter/postgres": "adapter",
+	"fault":             "kernel",
+	"reqctx":            "kernel",
+	"tx":                "tx",
+	"idempotency":       "port",
+	"inbox":             "port",
+	"outbox":            "port",
+	"outbox/outboxtest": "suite",
+	"adapter/broker":    "adapter",
+	"adapter/httpapi":   "adapter",
+	"adapter/postgres":  "adapter",
 	"adapter/postgres/migrations/migrationstest": "testkit",
 	"adapter/postgres/pgtest":                    "testkit",
 	"bootstrap":                                  "root",
@@ -32,6 +33,7 @@ var layers = map[string]string{
 	"internal/proxytest":                         "testkit",
 	"internal/stoptests":                         "testtool",
 	"internal/failpoint":                         "failpoint",
+	"internal/testkit":                           "suitekit",
 	"internal/testsum":                           "tool",
 }
 
@@ -42,7 +44,8 @@ var rules = map[string]rule{
 	"failpoint": {},
 	"tx":        {kit: []string{"kernel"}, others: telemetry},
 	"port":      {kit: []string{"kernel", "tx", "failpoint"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
-	"suite":     {kit: []string{"kernel", "tx", "port"}, others: anything},
+	"suite":     {kit: []string{"kernel", "tx", "port", "suitekit"}, others: anything},
+	"suitekit":  {},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
 	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter"}, others: anything},
 	"root":      {kit: []string{"kernel", "tx", "port", "adapter"}, others: anything},

@@ -130,7 +130,7 @@ func (b *broker) stored() []string {
 	info, err := str.Info(b.t.Context())
 	require.NoError(b.t, err)
 	var ids []string
-	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
+	for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
 		m, err := str.GetMsg(b.t.Context(), seq)
 		require.NoError(b.t, err)
 		ids = append(ids, m.Header.Get(nats.MsgIdHdr))

@@ -1,0 +1,7 @@
+package outboxtest
+
+// The checks, for the tests that have them fail.
+var (
+	DriverChecks    = driverChecks
+	PublisherChecks = publisherChecks
+)
