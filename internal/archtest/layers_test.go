@@ -19,6 +19,7 @@ var layers = map[string]string{
 	"tx":                "tx",
 	"idempotency":       "port",
 	"inbox":             "port",
+	"inbox/inboxtest":   "suite",
 	"outbox":            "port",
 	"outbox/outboxtest": "suite",
 	"adapter/broker":    "adapter",

@@ -1,0 +1,22 @@
+package pginbox_test
+
+import (
+	"testing"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/inbox/inboxtest"
+)
+
+// TestConformance runs in the default mode and in the one that differs most from it; the other tests run in all.
+func TestConformance(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			inboxtest.TestDriver(t, inboxtest.DriverHarness{New: func(t *testing.T) inboxtest.Store {
+				t.Helper()
+				f := newFixture(t, mode, postgres.Config{MaxConns: 4}, nil)
+				return inboxtest.Store{Driver: f.messages, Runner: f.runner}
+			}})
+		})
+	}
+}
