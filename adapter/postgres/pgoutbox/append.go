@@ -61,8 +61,8 @@ select b.aggregatetype, b.aggregateid, b.last_recorded_at, b.last_before + e.n, 
   e.content_type, e.headers, substring($3::bytea from e.start for e.length), coalesce(e.occurred_at, b.last_recorded_at), control.epoch
 from event e join base b on b.n = e.aggregate, control`
 
-// aggregateParam and eventParam are the elements of $1 and $2. A payload travels beside them, as bytes: inside the JSON it would be
-// encoded by us and decoded by the server.
+// aggregateParam and eventParam are the elements of $1 and $2. A payload travels beside them, as bytes: as base64 inside the JSON, 20
+// events of 10 kB took 2.3 times as long, and small ones the same.
 type aggregateParam struct {
 	N        int    `json:"n"`
 	Type     string `json:"aggregatetype"`

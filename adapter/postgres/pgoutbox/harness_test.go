@@ -32,16 +32,26 @@ type fixture struct {
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	f := &fixture{dsn: migrationstest.DSN(t, migrations.OutboxStorage(), migrations.OutboxPolling())}
+	f.db = open(t, postgres.Config{DSN: f.dsn, ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second})
 	var err error
-	f.db, err = postgres.Open(t.Context(), postgres.Config{DSN: f.dsn, ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second}, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.db.Close(context.WithoutCancel(t.Context()))) })
 	f.runner, err = tx.NewRunner(f.db, nil)
 	require.NoError(t, err)
 	f.driver = pgoutbox.New(f.db)
 	f.outbox, err = outbox.New(f.driver, nil)
 	require.NoError(t, err)
 	return f
+}
+
+func open(t *testing.T, cfg postgres.Config) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), cfg, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		require.NoError(t, db.Close(ctx))
+	})
+	return db
 }
 
 // lane names the aggregate id of type "order".
