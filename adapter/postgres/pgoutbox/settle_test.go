@@ -212,6 +212,27 @@ func TestEventsCommittedBehindAnEmptyLookAreDueAtOnce(t *testing.T) {
 	}
 }
 
+// TestALaneThatIsKnownToHaveMoreNeedsNoLook, though an append is open on it.
+func TestALaneThatIsKnownToHaveMoreNeedsNoLook(t *testing.T) {
+	f := newFixture(t, "")
+	f.commit(t, numbered("a", 3)...)
+	end := f.open(t, tx.Options{}, event("a", "4"))
+	r := request("r")
+	r.RunSize = 2
+	c := f.claimOne(t, r)
+	f.settle(t, done(c))
+	f.like(t, "a", laneRow{Next: 3, Due: true})
+
+	f.exec(t, `delete from caskeleton.outbox_event where sequence = 3`)
+	c = f.claimOne(t, r)
+	require.True(t, c.Gap)
+	f.settle(t, done(c))
+	f.like(t, "a", laneRow{Next: 3, Due: true})
+	f.settle(t, outbox.Settlement{Claim: f.claimOne(t, r), GiveBack: true})
+	f.like(t, "a", laneRow{Next: 3, Due: true})
+	require.NoError(t, end(nil))
+}
+
 // TestALateCommitterIsDelivered: A inserts, B inserts and commits on another aggregate, all is drained, A commits.
 func TestALateCommitterIsDelivered(t *testing.T) {
 	for _, mode := range execModes {
