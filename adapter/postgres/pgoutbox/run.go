@@ -13,8 +13,8 @@ import (
 // readSQL reads the runs of lanes, and how far their aggregates have committed, in one snapshot: an event below that which is not
 // there is missing. It is newer than the claims, so a lane without events has none.
 //
-// The comparison of rows begins in the index at the head itself, also where thousands were recorded at one time; that with recorded_at
-// alone leaves old partitions out. The limits keep the planner from turning the look-ups of one lane into joins of all.
+// recorded_at leaves old partitions out; with sequence the scan of the index begins at the head itself, also where thousands were recorded
+// at one time. The limits keep the planner from turning the look-ups of one lane into joins of all.
 const readSQL = `
 select r.n, coalesce(c.last_sequence, 0), e.sequence, e.recorded_at, e.id::text, e.type, e.schema_version, e.aggregate_version, e.content_type,
   e.headers, e.payload, e.occurred_at
@@ -27,7 +27,7 @@ left join lateral (
   select sequence, recorded_at, id, type, schema_version, aggregate_version, content_type, headers, payload, occurred_at
   from caskeleton.outbox_event
   where aggregatetype = r.aggregatetype and aggregateid = r.aggregateid and recorded_at >= r.recorded_at
-    and (recorded_at, sequence) >= (r.recorded_at, r.sequence)
+    and sequence >= r.sequence
   order by recorded_at, sequence limit $5::bigint
 ) e on true`
 

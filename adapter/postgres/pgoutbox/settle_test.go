@@ -228,8 +228,18 @@ func TestALaneThatIsKnownToHaveMoreNeedsNoLook(t *testing.T) {
 	require.True(t, c.Gap)
 	f.settle(t, done(c))
 	f.like(t, "a", laneRow{Next: 3, Due: true})
-	f.settle(t, outbox.Settlement{Claim: f.claimOne(t, r), GiveBack: true})
-	f.like(t, "a", laneRow{Next: 3, Due: true})
+	require.NoError(t, end(nil))
+}
+
+// TestAnEmptyRunCanBeGivenBack: due at once, though an append is open.
+func TestAnEmptyRunCanBeGivenBack(t *testing.T) {
+	f := newFixture(t, "")
+	f.commit(t, event("a", "1"))
+	end := f.open(t, tx.Options{}, event("a", "2"))
+	f.settle(t, done(f.claimOne(t, request("r"))))
+	f.expire(t)
+	f.settle(t, outbox.Settlement{Claim: f.claimOne(t, request("r")), GiveBack: true})
+	f.like(t, "a", laneRow{Next: 2, Due: true})
 	require.NoError(t, end(nil))
 }
 
