@@ -227,6 +227,26 @@ func TestAMissingPartitionIsNamed(t *testing.T) {
 	}
 }
 
+// TestOnlyTheOutboxSaysWhatIsItsOwn has a trigger, as a service may add one, fail in ways that are nearly those of the outbox.
+func TestOnlyTheOutboxSaysWhatIsItsOwn(t *testing.T) {
+	f := newFixture(t, "")
+	f.exec(t, `create function public.fail() returns trigger language plpgsql as $$ begin
+		raise exception using errcode = tg_argv[0], schema = tg_argv[1], table = tg_argv[2], constraint = tg_argv[3]; end $$`)
+	for args, want := range map[string]fault.Code{
+		`'23505', 'caskeleton', 'outbox_identity', ''`: fault.OutboxEventDuplicate,
+		`'23505', 'public', 'outbox_identity', ''`:     fault.DBUniqueViolation,
+		`'23505', 'caskeleton', 'outbox_event', ''`:    fault.DBUniqueViolation,
+		`'23503', 'caskeleton', 'outbox_identity', ''`: fault.DBForeignKeyViolation,
+		`'23514', 'caskeleton', 'outbox_event', ''`:    fault.OutboxPartitionMissing,
+		`'23514', 'public', 'outbox_event', 'x'`:       fault.DBCheckViolation,
+		`'23514', 'caskeleton', 'outbox_event', 'x'`:   fault.DBCheckViolation,
+		`'23514', 'caskeleton', 'outbox_identity', ''`: fault.DBServerFault,
+	} {
+		f.exec(t, `create or replace trigger fail before insert on caskeleton.outbox_identity for each row execute function public.fail(`+args+`)`)
+		require.Equal(t, want, fault.CodeOf(f.append(t.Context(), event("a", "1"))), args)
+	}
+}
+
 func (f *fixture) dropPartitions(t *testing.T) {
 	t.Helper()
 	f.exec(t, `do $$ declare p text; begin

@@ -32,7 +32,7 @@ type fixture struct {
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	f := &fixture{dsn: migrationstest.DSN(t, migrations.OutboxStorage(), migrations.OutboxPolling())}
-	f.db = open(t, postgres.Config{DSN: f.dsn, ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second})
+	f.db = open(t, postgres.Config{DSN: f.dsn, ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second, IdleTxTimeout: 2 * time.Minute})
 	var err error
 	f.runner, err = tx.NewRunner(f.db, nil)
 	require.NoError(t, err)
