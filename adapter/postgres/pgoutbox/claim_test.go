@@ -58,7 +58,7 @@ func TestARunHasItsSizeAndSaysWhetherThereIsMore(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, mode)
-			f.commit(t, numbered("a", 4)...)
+			f.commit(t, numbered(4)...)
 			r := request("r")
 			for _, want := range []struct {
 				size int
@@ -82,7 +82,7 @@ func TestALargeAppendIsDeliveredInRuns(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, mode)
-			f.commit(t, numbered("a", 25)...)
+			f.commit(t, numbered(25)...)
 			f.commit(t, event("a", "26"))
 			var got []string
 			for f.row(t, lane("a")) != nil {

@@ -31,7 +31,7 @@ const lockSQL = `select pg_advisory_xact_lock_shared(` + controlKeys + `)`
 // one's own for each run knows the size that the tables have now; making it takes less than half a millisecond.
 const pinSQL = `select pg_advisory_xact_lock_shared(` + controlKeys + `), set_config('plan_cache_mode', 'force_custom_plan', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-  set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true), set_config('jit', 'off', true)`
+  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
 
 // relay runs one of the relay's statements, in one round trip and a transaction of its own, and reads each row with scan.
 func (d *Driver) relay(ctx context.Context, sql string, args []any, scan func(pgx.Row) error) error {

@@ -195,10 +195,11 @@ func (f *fixture) invariant(t *testing.T) {
 		where (l.aggregateid is not null) is distinct from (c.drained_sequence < c.last_sequence)`))
 }
 
-func numbered(prefix string, n int) []outbox.Event {
+// numbered returns events of aggregate a, whose payloads count them.
+func numbered(n int) []outbox.Event {
 	events := make([]outbox.Event, n)
 	for i := range events {
-		events[i] = event(prefix, fmt.Sprint(i+1))
+		events[i] = event("a", fmt.Sprint(i+1))
 	}
 	return events
 }

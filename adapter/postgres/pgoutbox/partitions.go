@@ -36,7 +36,7 @@ func Premake(ctx context.Context, dsn string, weeks int) (made int, err error) {
 	if err != nil {
 		return 0, errors.New("pgoutbox: the DSN cannot be parsed; use one like postgres://user@host/database")
 	}
-	cfg.RuntimeParams["search_path"], cfg.RuntimeParams["timezone"] = "", "UTC"
+	cfg.RuntimeParams["search_path"] = ""
 	cfg.RuntimeParams["application_name"] = "caskeleton-premake"
 	cfg.RuntimeParams["lock_timeout"] = lockTimeout
 	conn, err := pgx.ConnectConfig(ctx, cfg)

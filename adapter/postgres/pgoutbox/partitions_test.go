@@ -65,6 +65,25 @@ func TestAGapInThePartitionsIsFilled(t *testing.T) {
 	require.Equal(t, 4, f.left(t))
 }
 
+// TestAnInterruptedDetachLeavesNoPartition: it takes nothing any more, and its name is in the way until somebody finishes the detach.
+func TestAnInterruptedDetachLeavesNoPartition(t *testing.T) {
+	f := newFixture(t, "")
+	name := get[string](t, f, `select 'outbox_event_' || to_char(date_trunc('week', now() at time zone 'UTC') + interval '7 days', 'YYYYMMDD')`)
+	conn := pgtest.Connect(t, f.dsn)
+	end := f.open(t, tx.Options{}, event("a", "1"))
+	_, err := conn.Exec(t.Context(), `set statement_timeout = '300ms'`)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `alter table caskeleton.outbox_event detach partition caskeleton.`+name+` concurrently`)
+	require.ErrorContains(t, err, "57014")
+	require.NoError(t, end(nil))
+	require.Equal(t, 1, f.left(t))
+	_, err = pgoutbox.Premake(t.Context(), f.dsn, 2)
+	require.ErrorContains(t, err, "42P07")
+	_, err = conn.Exec(t.Context(), `alter table caskeleton.outbox_event detach partition caskeleton.`+name+` finalize; drop table caskeleton.`+name)
+	require.NoError(t, err)
+	require.Equal(t, 1, premake(t, f, 2))
+}
+
 // TestSixteenPartitionsAreEnough, but the next week's is always made.
 func TestSixteenPartitionsAreEnough(t *testing.T) {
 	f := newFixture(t, "")

@@ -1,6 +1,7 @@
 package pgoutbox_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
@@ -215,7 +217,7 @@ func TestEventsCommittedBehindAnEmptyLookAreDueAtOnce(t *testing.T) {
 // TestALaneThatIsKnownToHaveMoreNeedsNoLook, though an append is open on it.
 func TestALaneThatIsKnownToHaveMoreNeedsNoLook(t *testing.T) {
 	f := newFixture(t, "")
-	f.commit(t, numbered("a", 3)...)
+	f.commit(t, numbered(3)...)
 	end := f.open(t, tx.Options{}, event("a", "4"))
 	r := request("r")
 	r.RunSize = 2
@@ -341,6 +343,54 @@ func TestAStaleOwnerChangesNothing(t *testing.T) {
 			require.EqualValues(t, 2, f.claimOne(t, request("r")).Next)
 		})
 	}
+}
+
+// TestARelayWaitsForACutover, and then acts by what that has committed.
+func TestARelayWaitsForACutover(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mode)
+			f.commit(t, event("a", "1"))
+			held := f.claimOne(t, request("r"))
+			f.commit(t, event("b", "1"))
+			for n, act := range []func() error{
+				func() error {
+					lost, err := f.driver.Settle(t.Context(), []outbox.Settlement{done(held)})
+					return errors.Join(err, expect(len(lost) == 1, "the settlement took effect"))
+				},
+				func() error {
+					lost, err := f.driver.Renew(t.Context(), []outbox.Claim{held}, time.Hour)
+					return errors.Join(err, expect(len(lost) == 1, "the renewal took effect"))
+				},
+				func() error {
+					claims, err := f.driver.Claim(t.Context(), request("r"))
+					return errors.Join(err, expect(len(claims) == 1 && claims[0].Epoch == 4, "the claim is of the old epoch"))
+				},
+			} {
+				acted := make(chan error, 1)
+				require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+					q, err := postgres.Querier(tr)
+					require.NoError(t, err)
+					_, err = q.Exec(ctx, `select pg_advisory_xact_lock(1667330923, 1869968482)`)
+					require.NoError(t, err)
+					go func() { acted <- act() }()
+					f.waitForLockWaiter(t)
+					_, err = q.Exec(ctx, `update caskeleton.outbox_control set epoch = $1`, n+2)
+					return err
+				}))
+				require.NoError(t, <-acted)
+			}
+		})
+	}
+}
+
+// expect is an assertion for a goroutine, which must not end the test.
+func expect(ok bool, otherwise string) error {
+	if ok {
+		return nil
+	}
+	return errors.New(otherwise)
 }
 
 func TestOneLostClaimDoesNotSpoilTheOthers(t *testing.T) {
