@@ -405,6 +405,26 @@ func (f *fakeInbox) Handle(ctx context.Context, m inbox.Message, fn func(context
 	return inbox.Handled, fn(ctx, nil)
 }
 
+// TestAMessageThatTheInboxRefusesHoldsUpNothing: no redelivery mends it, so it is tried once.
+func TestAMessageThatTheInboxRefusesHoldsUpNothing(t *testing.T) {
+	b := newBroker(t)
+	s := b.stream()
+	publishAll(t.Context(), t, publisher(t, s), events("a", 1, 2))
+	var log syncBuffer
+	ran := make(chan string, 10)
+	consume(t, s, func(_ context.Context, m inbox.Message) (inbox.Outcome, error) {
+		ran <- m.ID
+		if m.ID == "a-1" {
+			return inbox.Failed, &fault.Error{Code: fault.RequestInvalid, Err: inbox.ErrInvalidMessage}
+		}
+		return inbox.Handled, nil
+	}, natsbroker.ConsumerOptions{Logger: logTo(&log)})
+	require.Equal(t, "a-1", <-ran)
+	require.Equal(t, "a-2", <-ran)
+	b.settled(t)
+	require.Contains(t, log.String(), "NATS message is no event")
+}
+
 func TestADeletedConsumerIsMadeAgain(t *testing.T) {
 	b := newBroker(t)
 	s := b.stream()

@@ -8,7 +8,8 @@ import (
 )
 
 // Handler makes a message take effect. Its outcome decides what the broker is told; the delay of Busy and Failed is fault.RetryAfter of the
-// error, or else grows with the attempts. It is called for different aggregates at once.
+// error, or else grows with the attempts. A message that is [inbox.ErrInvalidMessage] is dropped. It is called for different aggregates at
+// once.
 type Handler func(ctx context.Context, m inbox.Message) (inbox.Outcome, error)
 
 // Inbox is the part of *inbox.Inbox that a consumer needs.

@@ -2,6 +2,7 @@ package natsbroker
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -123,14 +124,17 @@ func (c *Consumer) acknowledge(ctx context.Context, d *delivery) {
 // settle does what an outcome asks for. The error's text may hold values, and is the inbox's to log.
 func (r *run) settle(ctx context.Context, res result) {
 	d := res.d
-	switch res.outcome {
-	case inbox.Handled, inbox.Duplicate:
+	switch {
+	case res.outcome == inbox.Handled || res.outcome == inbox.Duplicate:
 		r.lanes.finish(d)
-	case inbox.Parked:
+	case errors.Is(res.err, inbox.ErrInvalidMessage):
+		r.c.drop(ctx, d.broker(), d.seq, res.err)
+		r.lanes.finish(d)
+	case res.outcome == inbox.Parked:
 		// Lost, it leads to a redelivery that is parked again.
 		_ = d.broker().TermWithReason("parked for an operator")
 		r.lanes.finish(d)
-	case inbox.Busy:
+	case res.outcome == inbox.Busy:
 		delay := delayOf(res.err, d.attempts())
 		_ = d.broker().NakWithDelay(delay)
 		r.lanes.giveBack(d, time.Now().Add(delay+r.c.opts.AckWait))
@@ -156,7 +160,7 @@ func delayOf(err error, attempt int) time.Duration {
 	return bound/2 + rand.N(bound/2) //nolint:gosec // jitter needs no secrecy
 }
 
-// receive makes a delivery of what the broker sent, nil if it is no event: that is refused for good, since no redelivery mends it.
+// receive makes a delivery of what the broker sent, nil if it is no event.
 func (c *Consumer) receive(ctx context.Context, raw jetstream.Msg) *delivery {
 	meta, err := raw.Metadata()
 	if err != nil {
@@ -164,12 +168,17 @@ func (c *Consumer) receive(ctx context.Context, raw jetstream.Msg) *delivery {
 	}
 	m, err := decode(raw.Headers(), raw.Data())
 	if err != nil {
-		c.opts.Logger.ErrorContext(ctx, "NATS message is no event, and is dropped", "consumer", c.name, "stream_sequence", meta.Sequence.Stream, "error", err)
-		_ = raw.TermWithReason("no event")
+		c.drop(ctx, raw, meta.Sequence.Stream, err)
 		return nil
 	}
 	m.Deliveries = int(min(meta.NumDelivered, 1<<30))
 	d := &delivery{message: m, seq: meta.Sequence.Stream}
 	d.raw.Store(&raw)
 	return d
+}
+
+// drop refuses a message for good that no redelivery mends. It stays in the stream.
+func (c *Consumer) drop(ctx context.Context, raw jetstream.Msg, seq uint64, err error) {
+	c.opts.Logger.ErrorContext(ctx, "NATS message is no event, and is dropped", "consumer", c.name, "stream_sequence", seq, "error", err)
+	_ = raw.TermWithReason("no event")
 }
