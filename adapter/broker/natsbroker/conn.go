@@ -34,7 +34,7 @@ type ConnOptions struct {
 	Credentials string        // path of a .creds file, "" for none
 	MonitorURL  string        // of the server that stores the streams; where its sync_always is read
 	Timeout     time.Duration // bound on each request; 0 means 5 s
-	Logger      *slog.Logger
+	Logger      *slog.Logger  // nil means slog.Default()
 }
 
 // Conn is a connection to NATS that reconnects for ever. Safe for concurrent use.

@@ -29,10 +29,10 @@ type ConsumerOptions struct {
 	// Events that wait behind a failing one count, so a small bound lets one aggregate hold up the others. When a process is killed the
 	// broker's delivery count grows for all that it held, so a large bound lets a message that kills processes wear out innocent ones.
 	MaxAckPending int
-	AckWait       time.Duration // until the messages of a process that died are delivered to another; 0 means 30 s
-	DrainTimeout  time.Duration // how long handlers may take to finish when Run is told to stop; 0 means 10 s
-	Meter         metric.MeterProvider
-	Logger        *slog.Logger // nil means the connection's
+	AckWait       time.Duration        // until the messages of a process that died are delivered to another; 0 means 30 s
+	DrainTimeout  time.Duration        // how long handlers may take to finish when Run is told to stop; 0 means 10 s
+	Meter         metric.MeterProvider // nil means no metrics
+	Logger        *slog.Logger         // nil means the connection's
 }
 
 // Consumer hands the messages of a stream to a handler, and acknowledges them afterwards. Any number of processes may run the consumer of
@@ -40,10 +40,10 @@ type ConsumerOptions struct {
 //
 // Within a process the messages of an aggregate are handled one at a time, in the stream's order. One that failed keeps its place: it is
 // tried again here after its delay, with its attempts counted on (an outage of the database does not count) and the broker told that it is
-// in progress, and nothing of the
-// aggregate overtakes it; other aggregates go on. One that is Busy is given back to the broker; what comes after it waits for its return,
-// for the delay and AckWait at most, since it may return to another process. Between processes, and after one was killed or lost its
-// connection with messages under way, there is no order: a handler that needs it there looks at the message's sequence.
+// in progress, and nothing of the aggregate overtakes it; other aggregates go on. One that is Busy is given back to the broker; what comes
+// after it waits for its return, for the delay and AckWait at most, since it may return to another process. Between processes, and after
+// one was killed or lost its connection with messages under way, there is no order: a handler that needs it there looks at the message's
+// sequence.
 type Consumer struct {
 	stream  *Stream
 	name    string

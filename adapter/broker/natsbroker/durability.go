@@ -70,7 +70,7 @@ func (s *Stream) check(ctx context.Context) (Durability, error) {
 	if d.Replicas < enoughReplicas && d.Sync == SyncUnknown {
 		s.conn.opts.Logger.WarnContext(ctx, "NATS may lose acknowledged events in a power cut", "stream", s.opts.Name, "replicas", d.Replicas, "why", d.Why)
 	}
-	s.checked, s.epoch, s.verified = true, epoch, d
+	s.checked, s.epoch = true, epoch
 	return d, nil
 }
 

@@ -39,10 +39,9 @@ type Stream struct {
 	conn *Conn
 	opts StreamOptions
 
-	mu       sync.Mutex // one check at a time
-	checked  bool
-	epoch    uint64 // of the connection when it was checked
-	verified Durability
+	mu      sync.Mutex // one check at a time
+	checked bool
+	epoch   uint64 // of the connection when it was checked
 }
 
 var (

@@ -18,7 +18,7 @@ type Options struct {
 	Addr string
 	// MonitorAddr is a loopback address for the server's monitoring endpoint, which tells its settings and its clients. "" means none.
 	MonitorAddr string
-	// Logger is told the server's warnings and errors, and its notices at level debug. nil means nobody is told.
+	// Logger is told the server's warnings and errors, and its notices at level debug. nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -27,7 +27,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("embedded: DataDir is required: name a directory for the server's data")
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	return o, nil
 }
