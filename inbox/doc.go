@@ -10,8 +10,11 @@
 //     ended the last process;
 //   - after the handler, for any other one that fails.
 //
-// A delivery that meets another one of its message in the same process is then given back, uncounted. So a message that succeeds at once costs one statement. A message that reached the limit is parked: its row becomes RECOVERY_REQUIRED,
-// with payload, headers and reason, and only once that is committed is the broker to be told to stop.
+// So a message that succeeds at once costs one statement. A delivery that meets another one of its message in the same process is given
+// back, uncounted.
+//
+// A message that reached the limit is parked: its row becomes RECOVERY_REQUIRED, with payload, headers and reason, and only once that is
+// committed is the broker to be told to stop.
 //
 // A broker's count grows with each delivery, whatever became of it. A consumer should hold its messages, or pause, while the database
 // cannot be reached (DB_UNAVAILABLE): giving them back would use their attempts up.

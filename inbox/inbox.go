@@ -24,12 +24,12 @@ const (
 
 // Options configure an [Inbox]. The zero value is the default.
 type Options struct {
-	MaxAttempts int           // tries before a message is parked; 0 means 10
-	CountFirst  int           // messages after New that are counted before the handler, where the broker does not count; 0 means 1000
-	BaseDelay   time.Duration // upper bound of the delay after the first failure; it doubles with each; 0 means 1 s
-	MaxDelay    time.Duration // upper bound of any delay, at most 24 h; 0 means 5 min
-	Meter       metric.MeterProvider
-	Logger      *slog.Logger // nil means slog.Default()
+	MaxAttempts int                  // tries before a message is parked; 0 means 10
+	CountFirst  int                  // messages after New that are counted before the handler, where the broker does not count; 0 means 1000
+	BaseDelay   time.Duration        // upper bound of the delay after the first failure; it doubles with each; 0 means 1 s
+	MaxDelay    time.Duration        // upper bound of any delay, at most 24 h; 0 means 5 min
+	Meter       metric.MeterProvider // nil means no metrics
+	Logger      *slog.Logger         // nil means slog.Default()
 }
 
 // Inbox handles the messages of one consumer. Safe for concurrent use.
@@ -89,7 +89,7 @@ func (o *Options) fill() error {
 		o.MaxDelay = max(defaultMaxDelay, min(o.BaseDelay, longestDelay))
 	}
 	if o.MaxDelay < o.BaseDelay {
-		return fmt.Errorf("inbox: MaxDelay is %v, shorter than BaseDelay, %v", o.MaxDelay, o.BaseDelay)
+		return fmt.Errorf("inbox: MaxDelay is %v, shorter than BaseDelay, %v; make it longer, or that shorter", o.MaxDelay, o.BaseDelay)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

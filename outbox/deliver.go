@@ -23,8 +23,8 @@ type deliverer struct {
 	publishing sync.WaitGroup
 }
 
-// deliver starts the delivery of claims that were asked for at start, or gives them back: at the end, and where they came with an error. The leases are measured from there, by the local monotonic clock:
-// they began later.
+// deliver starts the delivery of claims that were asked for at start, or gives them back: when the relay ends, and where they came with an
+// error (ok is false). Leases are measured from start, by the local monotonic clock: they began later.
 func (d *deliverer) deliver(ctx, work context.Context, claims []Claim, start time.Time, ok bool) {
 	d.settler.slots.take(len(claims))
 	d.settler.pending.Add(int64(len(claims)))

@@ -26,7 +26,7 @@ func NewRelay(d Driver, p Publisher, o *RelayOptions) (*Relay, error) {
 		r.opts = *o
 	}
 	if d == nil || p == nil {
-		return nil, errors.New("outbox: a driver and a publisher are required")
+		return nil, errors.New("outbox: a driver and a publisher are required; adapter/postgres/pgoutbox and adapter/broker/natsbroker have them")
 	}
 	if err := r.opts.fill(); err != nil {
 		return nil, err
@@ -36,10 +36,9 @@ func NewRelay(d Driver, p Publisher, o *RelayOptions) (*Relay, error) {
 	return r, err
 }
 
-// Run delivers until ctx is cancelled. It then claims nothing more, lets what is being published go on for DrainTimeout, settles it,
-// gives the rest back and returns nil, 5 s after DrainTimeout at the latest; all its goroutines have ended. It waits for a publisher
-// that does not heed its context.
-// Failures of the store or the broker do not end it.
+// Run delivers until ctx is cancelled; failures of the store or the broker do not end it. It then claims nothing more, lets what is being
+// published go on for DrainTimeout, settles it, gives the rest back and returns nil, 5 s after DrainTimeout at the latest; all its
+// goroutines have ended. It waits for a publisher that does not heed its context.
 func (r *Relay) Run(ctx context.Context) error {
 	var owned sync.WaitGroup
 	defer owned.Wait()

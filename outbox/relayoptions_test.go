@@ -24,7 +24,7 @@ func TestNewRelayRefusesWhatCannotWork(t *testing.T) {
 		"DrainTimeout is -1s; it must be positive, or 0 for 5s":        {DrainTimeout: -time.Second},
 		"Lease is 11s, no longer than PublishTimeout, 10s, and Margin": {Lease: 11 * time.Second},
 		"BackoffBase is 2m0s, longer than BackoffMax, 1m0s":            {BackoffBase: 2 * time.Minute},
-		"Owner has 65 bytes; at most 64 are stored":                    {Owner: strings.Repeat("x", 65)},
+		"Owner has 65 bytes; use 64 at most":                           {Owner: strings.Repeat("x", 65)},
 	} {
 		given := o
 		_, err := outbox.NewRelay(newStore(), &broker{}, &o)
