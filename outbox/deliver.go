@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"caskeleton.dev/internal/failpoint"
 )
@@ -131,11 +133,14 @@ func (d *deliverer) retry(attempt int) time.Duration {
 	return fullJitter(ceiling(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
 }
 
-// printable makes text storable: bounded, valid UTF-8, without NUL.
+// printable makes text fit for a text column and a line of a log: bounded, valid UTF-8, without control characters, and not empty, which
+// would read as no failure.
 func printable(text string) string {
-	if text == "" {
-		text = "the publisher's error has no text"
-	}
-	text = strings.ReplaceAll(text[:min(len(text), failureBytes)], "\x00", "")
-	return strings.ToValidUTF8(text, "")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), failureBytes)], ""))
+	return cmp.Or(strings.TrimSpace(text), "the publisher's error has no text")
 }

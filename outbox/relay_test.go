@@ -62,7 +62,7 @@ func TestAFailedEventIsTriedAgainAndNothingOvertakesIt(t *testing.T) {
 		require.Len(t, failed, 5)
 		require.Equal(t, 2, failed[0].Acked, "what was stored before the failure is not sent again")
 		for i, s := range failed {
-			require.Equal(t, fmt.Sprintf("refused for the %dth time ", i+1), s.Failure, "the error is kept as text that can be stored")
+			require.Equal(t, fmt.Sprintf("refused  for the %dth time", i+1), s.Failure, "the error is kept as text that can be stored")
 			if i > 0 {
 				require.Equal(t, 0, s.Acked)
 				require.Equal(t, i+1, s.Claim.Attempt)
@@ -128,9 +128,11 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestPrintable(t *testing.T) {
-	require.Equal(t, "no é, no bytes", outbox.Printable("no é,\x00 no \xffbytes"))
+	require.Equal(t, "no é,  no bytes, one line", outbox.Printable("no é,\x00 no \xffbytes,\none line"))
 	require.Equal(t, strings.Repeat("x", 499), outbox.Printable(strings.Repeat("x", 499)+"é and more"))
-	require.NotEmpty(t, outbox.Printable(""), "a failure without words would read as none")
+	for _, text := range []string{"", "\xff", "\x00\n"} {
+		require.NotEmpty(t, outbox.Printable(text), "a failure without words would read as none")
+	}
 }
 
 func TestAPublisherThatMisbehavesFailsItsRunOnly(t *testing.T) {

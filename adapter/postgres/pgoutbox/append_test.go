@@ -83,7 +83,7 @@ func TestOneCallRecordsManyAggregates(t *testing.T) {
 	}
 }
 
-// TestAppendSurvivesEachIsolation: appends of one transaction after another, at every level, twice in one transaction.
+// TestAppendAtEachIsolation: appends of one transaction after another, at every level, twice in one transaction.
 func TestAppendAtEachIsolation(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {

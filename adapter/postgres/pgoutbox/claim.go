@@ -31,7 +31,7 @@ with control as materialized (
 )
 update caskeleton.outbox_lane l
 set owner = $5::text, token = gen_random_uuid(), attempt = l.attempt + 1, due = clock_timestamp() + $6::bigint * interval '1 microsecond'
-from (select * from rung union all select * from due) c, control
+from (select aggregatetype, aggregateid, due from rung union all select aggregatetype, aggregateid, due from due) c, control
 where l.aggregatetype = c.aggregatetype and l.aggregateid = c.aggregateid
 returning l.aggregatetype, l.aggregateid, l.owner, l.token::text, l.attempt, control.epoch, l.next_sequence, l.next_recorded_at, c.due`
 

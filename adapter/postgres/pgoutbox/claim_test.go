@@ -100,7 +100,7 @@ func TestALargeAppendIsDeliveredInRuns(t *testing.T) {
 	}
 }
 
-// TestADoorbellClaimsPastTheFloor, and no lane that is owned, held, backing off or gone.
+// TestADoorbell claims past the floor, and no lane that is owned, held, backing off or gone.
 func TestADoorbell(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {

@@ -29,7 +29,7 @@ const lockSQL = `select pg_advisory_xact_lock_shared(` + controlKeys + `)`
 // pinSQL goes before the relay's statements: it takes the same lock, and leaves the planner no way but look-ups by key and by due time.
 // By itself it would read a table that looks small, and sort, or keep a plan from when it was small, beside a million lanes. A plan of
 // one's own for each run knows the size that the tables have now; making it takes less than half a millisecond.
-const pinSQL = `select pg_advisory_xact_lock_shared(` + controlKeys + `), set_config('plan_cache_mode', 'force_custom_plan', true),
+const pinSQL = lockSQL + `, set_config('plan_cache_mode', 'force_custom_plan', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
   set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
 

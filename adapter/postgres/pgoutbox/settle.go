@@ -3,10 +3,7 @@ package pgoutbox
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -74,7 +71,7 @@ func (d *Driver) Settle(ctx context.Context, settlements []outbox.Settlement) (l
 			return nil, fmt.Errorf("pgoutbox: a settlement acknowledges %d of %d events", s.Acked, len(c.Run))
 		}
 		h.set(i, c)
-		next[i], recorded[i], failures[i], retry[i] = c.Next+int64(s.Acked), c.Since, words(s.Failure), micros(s.Retry)
+		next[i], recorded[i], failures[i], retry[i] = c.Next+int64(s.Acked), c.Since, s.Failure, micros(s.Retry)
 		if s.Acked > 0 {
 			recorded[i] = c.Run[s.Acked-1].RecordedAt
 		}
@@ -142,24 +139,4 @@ func (d *Driver) change(ctx context.Context, sql string, h holders, more ...any)
 		}
 	}
 	return lost, nil
-}
-
-const maxWords = 1000 // bytes of a failure that are kept
-
-// words makes a failure fit for a text column and a line of a log.
-func words(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) <= maxWords {
-		return s
-	}
-	cut := maxWords
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
 }

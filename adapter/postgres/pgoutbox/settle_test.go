@@ -3,7 +3,6 @@ package pgoutbox_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -436,25 +435,6 @@ func TestASettlementKeepsAHold(t *testing.T) {
 				require.Equal(t, "operator", get[string](t, f, `select hold from caskeleton.outbox_lane where due is null and owner is null`))
 				f.exec(t, `update caskeleton.outbox_lane set hold = null, due = clock_timestamp()`)
 			}
-		})
-	}
-}
-
-func TestAFailureIsStoredAsOneShortLine(t *testing.T) {
-	for _, mode := range execModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t, mode)
-			for failure, want := range map[string]string{
-				"a\x00b\nc\td\xff":                  "a b c d\uFFFD",
-				strings.Repeat("x", 999) + "\u00e9": strings.Repeat("x", 999),
-				strings.Repeat("x", 1001):           strings.Repeat("x", 1000),
-			} {
-				f.commit(t, event("a", "1"))
-				f.settle(t, outbox.Settlement{Claim: f.claimOne(t, request("r")), Failure: failure})
-				require.Equal(t, want, f.row(t, lane("a")).LastError)
-			}
-			f.settle(t, done(f.claimOne(t, request("r"))))
 		})
 	}
 }
