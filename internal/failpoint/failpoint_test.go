@@ -79,7 +79,12 @@ func TestEachPointKillsAtItsCount(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, syscall.SIGKILL, status.Signal(), p)
 	}
-	for _, env := range []string{"", "before-commit", "before-commit:0", "nowhere:1", "before-commit:3"} {
+	for _, env := range []string{"before-commit", "before-commit:0", "before-commit:x", "nowhere:1"} {
+		out, err := run(env)
+		require.Error(t, err, env)
+		require.Empty(t, out, env)
+	}
+	for _, env := range []string{"", "before-commit:3"} {
 		out, err := run(env)
 		require.NoError(t, err, env)
 		require.Equal(t, "survived", out, env)

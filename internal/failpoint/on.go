@@ -4,6 +4,7 @@ package failpoint
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,13 +19,17 @@ var (
 	hits        atomic.Int64
 )
 
+// parse panics on what names no point: a test that meant one would pass without a crash.
 func parse(v string) (Point, int64) {
-	name, count, ok := strings.Cut(v, ":")
-	n, err := strconv.ParseInt(count, 10, 64)
-	if !ok || err != nil || n < 1 {
+	if v == "" {
 		return "", 0
 	}
-	return Point(name), n
+	name, count, _ := strings.Cut(v, ":")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if p := Point(name); err == nil && n > 0 && slices.Contains(Points(), p) {
+		return p, n
+	}
+	panic(Variable + " is not <point>:<n>, n from 1: " + v)
 }
 
 // Hit kills the process if it is told to die here, and this time.

@@ -1,5 +1,6 @@
 // Package failpoint names the moments at which a crash is worth trying. In a normal build [Hit] is empty and inlined away. Built with the
-// tag "failpoints", a process whose FAILPOINT is "<point>:<n>" kills itself, as kill -9 would, the n-th time that it gets there.
+// tag "failpoints", a process whose FAILPOINT is "<point>:<n>" kills itself, as kill -9 would, the n-th time that it gets there; what is no
+// point panics at start.
 package failpoint
 
 // Point is one such moment.
