@@ -2,7 +2,7 @@ package bootstrap
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -51,14 +51,14 @@ func connectBroker(ctx context.Context, c *config.Config, name string, log *slog
 	switch {
 	case c.NATS.URL.IsSet():
 	case c.Profile != config.Dev:
-		return nil, fmt.Errorf("NATS_URL is not set; the prod profile needs a NATS server with JetStream")
+		return nil, errors.New("NATS_URL is not set; the prod profile needs it: name a NATS server with JetStream, as nats://host:4222")
 	default:
-		b.server, err = natsembedded.Start(ctx, natsembedded.Options{DataDir: filepath.Join(c.DataDir, "nats"), Logger: log})
-		if err != nil {
+		dir := filepath.Join(c.DataDir, "nats")
+		if b.server, err = natsembedded.Start(ctx, natsembedded.Options{DataDir: dir, Logger: log}); err != nil {
 			return nil, err
 		}
 		opts.Server, opts.MonitorURL = b.server, ""
-		log.InfoContext(ctx, "embedded NATS is up in this process", "data_dir", filepath.Join(c.DataDir, "nats"))
+		log.InfoContext(ctx, "embedded NATS is up in this process", "data_dir", dir)
 	}
 	if b.conn, err = natsbroker.Connect(c.NATS.URL.Reveal(), opts); err != nil {
 		return nil, err

@@ -17,6 +17,8 @@ import (
 // Messages implements [inbox.Driver]. Safe for concurrent use.
 type Messages struct{ db *postgres.DB }
 
+var _ inbox.Driver = (*Messages)(nil)
+
 // New returns the messages kept in db.
 func New(db *postgres.DB) *Messages { return &Messages{db} }
 
@@ -30,7 +32,7 @@ const retrySQL = `
 update caskeleton.inbox_message set state = 'COMPLETED', completed_at = clock_timestamp()
 where consumer = $1 and message_id = $2 and state = 'RECEIVED'`
 
-// Claim implements inbox.Driver.
+// Claim implements [inbox.Driver].
 func (s *Messages) Claim(ctx context.Context, t *tx.Tx, consumer, id string) (inbox.Verdict, error) {
 	q, err := postgres.Querier(t)
 	if err != nil {
@@ -57,7 +59,7 @@ values ($1, $2, 'RECEIVED', 1, clock_timestamp())
 on conflict (consumer, message_id) do update set attempts = m.attempts + 1 where m.state = 'RECEIVED'
 returning attempts`
 
-// Attempt implements inbox.Driver.
+// Attempt implements [inbox.Driver].
 func (s *Messages) Attempt(ctx context.Context, consumer, id string) (int, error) {
 	var n int
 	err := s.db.QueryRow(ctx, attemptSQL, consumer, id).Scan(&n)
@@ -76,7 +78,7 @@ on conflict (consumer, message_id) do update set state = excluded.state, attempt
   sequence = excluded.sequence, content_type = excluded.content_type, headers = excluded.headers, payload = excluded.payload
 where m.state = 'RECEIVED'`
 
-// Park implements inbox.Driver.
+// Park implements [inbox.Driver].
 func (s *Messages) Park(ctx context.Context, consumer string, m inbox.Message, attempts int, reason string) (inbox.Verdict, error) {
 	headers, err := json.Marshal(m.Headers)
 	if err != nil {
