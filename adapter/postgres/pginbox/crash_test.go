@@ -74,7 +74,7 @@ func TestAServerThatStopsInTheMiddle(t *testing.T) {
 
 	again, err := embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port()})
 	require.NoError(t, err)
-	f = open(t, postgres.Config{DSN: again.DSN(), AcquireTimeout: 30 * time.Second}, nil)
+	f = open(t, postgres.Config{DSN: again.DSN(), AcquireTimeout: 30 * time.Second, StatementTimeout: 30 * time.Second, IdleTxTimeout: time.Minute}, nil)
 	in = f.inbox(t, inbox.Options{})
 	for id, want := range map[string]inbox.Outcome{"done": inbox.Duplicate, "m1": inbox.Handled, "poison": inbox.Parked} {
 		for n := range 2 {

@@ -17,7 +17,9 @@ import (
 )
 
 // patient lets many goroutines queue for few connections and for one row.
-var patient = postgres.Config{MaxConns: 12, AcquireTimeout: time.Minute, LockTimeout: 25 * time.Second}
+var patient = postgres.Config{
+	MaxConns: 12, AcquireTimeout: time.Minute, LockTimeout: 25 * time.Second, StatementTimeout: time.Minute, IdleTxTimeout: 2 * time.Minute,
+}
 
 func TestARedeliveryIsRecognised(t *testing.T) {
 	for _, mode := range execModes {
