@@ -82,7 +82,9 @@ func (d *deliverer) publish(work context.Context, c Claim, start time.Time) Sett
 	case work.Err() != nil: // cancelled by the end of the relay
 		s.GiveBack = acked == 0
 	case errors.Is(err, ErrBrokerDown):
-		d.broker.trip()
+		if d.broker.trip() { // no lane keeps this error, since no event is at fault
+			d.opts.Logger.WarnContext(ctx, "outbox broker is down or refused; the relay pauses and goes on trying", "error", printable(err.Error()))
+		}
 		d.metrics.failed(work, reasonBrokerDown)
 		s.GiveBack = acked == 0
 	default:

@@ -47,6 +47,25 @@ func TestABrokerThatIsDownPausesTheRelayAndSpendsNoAttempts(t *testing.T) {
 	})
 }
 
+// TestABrokerThatIsDownIsLogged: no event is at fault, so that no lane keeps the error. A stream that is refused would never be heard of.
+func TestABrokerThatIsDownIsLogged(t *testing.T) {
+	relay(t, func(b *bench) {
+		for i := range 300 {
+			b.store.add(fmt.Sprintf("%03d", i), 1)
+		}
+		b.broker.be(func(context.Context, []outbox.Event) (int, error) {
+			return 0, fmt.Errorf("sync_always is false: %w", outbox.ErrBrokerDown)
+		})
+		b.start()
+		b.pass(30 * time.Second)
+		require.Equal(t, 1, b.logged("broker is down", "sync_always is false"))
+		b.pass(5 * time.Minute)
+		n := b.logged("broker is down", "sync_always is false")
+		require.Greater(t, n, 2)
+		require.Less(t, n, 8)
+	})
+}
+
 func TestWhatWasStoredBeforeTheBrokerWentDownCounts(t *testing.T) {
 	relay(t, func(b *bench) {
 		b.store.add("a", 3)

@@ -8,6 +8,9 @@ import (
 // pauseMax bounds the pauses of a whole relay: what was down must not stay unused for long once it is up.
 const pauseMax = 5 * time.Second
 
+// tellEvery bounds how often a pause is logged, however often it begins and ends.
+const tellEvery = time.Minute
+
 // pause keeps a relay from asking what is down again and again. Safe for concurrent use.
 type pause struct {
 	base, limit time.Duration
@@ -15,20 +18,29 @@ type pause struct {
 	mu    sync.Mutex
 	step  int // consecutive pauses
 	until time.Time
+	told  time.Time // when trip last asked for a line in the log
 }
 
 func newPause(o *RelayOptions) *pause {
 	return &pause{base: o.BackoffBase, limit: min(o.BackoffMax, pauseMax)}
 }
 
-// trip starts a pause, a longer one than before. Failures during a pause are of calls that were under way as it began: they belong to it.
-func (p *pause) trip() {
+// trip starts a pause, a longer one than before, and reports whether it is time to log that, once a minute at most. Failures during a pause
+// are of calls that were under way as it began: they belong to it.
+func (p *pause) trip() (tell bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); !now.Before(p.until) {
-		p.step++
-		p.until = now.Add(jitter(ceiling(p.base, p.limit, p.step)))
+	now := time.Now()
+	if now.Before(p.until) {
+		return false
 	}
+	p.step++
+	p.until = now.Add(jitter(ceiling(p.base, p.limit, p.step)))
+	if !p.told.IsZero() && now.Sub(p.told) < tellEvery {
+		return false
+	}
+	p.told = now
+	return true
 }
 
 // succeeded makes the next pause a short one. A pause under way goes on: where one of two brokers is down, the other one's success must not

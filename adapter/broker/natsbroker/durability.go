@@ -87,6 +87,8 @@ func (o *StreamOptions) refuseConfig(c jetstream.StreamConfig) []Refusal {
 	refuse(c.NoAck, "no_ack", "true", "nothing would ever count as stored; set it to false")
 	refuse(c.PersistMode == jetstream.AsyncPersistMode, "persist_mode", "async", "it acknowledges before it writes; make the stream again with the default")
 	refuse(c.Discard != jetstream.DiscardNew, "discard", "old", "a full stream would drop events nobody has read; set it to new")
+	refuse(c.MaxMsgsPerSubject > 0 && !c.DiscardNewPerSubject, "max_msgs_per_subject", strconv.FormatInt(c.MaxMsgsPerSubject, 10),
+		"discard does not cover it, and a new event would drop one that nobody has read; set it to -1")
 	refuse(c.Retention != jetstream.LimitsPolicy, "retention", fmt.Sprint(c.Retention), "the first consumer's acknowledgement would delete events for all; make the stream again with limits")
 	refuse(c.Duplicates < o.ResendHorizon, "duplicate_window", c.Duplicates.String(), fmt.Sprintf("an event may be sent again for %v; set it to that at least", o.ResendHorizon))
 	refuse(c.Sealed, "sealed", "true", "it takes no more events; use another stream")

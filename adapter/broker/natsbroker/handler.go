@@ -30,6 +30,22 @@ func Route(in Inbox, effects map[string]Effect) Handler {
 		if !ok {
 			return inbox.Handled, nil
 		}
-		return in.Handle(ctx, m, func(ctx context.Context, t *tx.Tx) error { return effect(ctx, t, m) })
+		ran := false
+		outcome, err := in.Handle(ctx, m, func(ctx context.Context, t *tx.Tx) error {
+			ran = true
+			return effect(ctx, t, m)
+		})
+		if outcome == inbox.Failed && !ran {
+			err = notRunError{err}
+		}
+		return outcome, err
 	}
 }
+
+// notRunError says that the inbox failed before the effect was tried, so that nothing is known against the message. Without it a database
+// that takes no writes for some minutes, or a missing grant, would use up the attempts of all messages that wait, and have them parked
+// untried when it is mended.
+type notRunError struct{ err error }
+
+func (e notRunError) Error() string { return e.err.Error() }
+func (e notRunError) Unwrap() error { return e.err }

@@ -147,6 +147,9 @@ func (r *run) settle(ctx context.Context, res result) {
 
 // storeDown reports whether a failure is nobody's: an outage of the database must not wear out the messages that wait for its end.
 func storeDown(err error) bool {
+	if _, ok := errors.AsType[notRunError](err); ok {
+		return true
+	}
 	code := fault.CodeOf(err)
 	return code == fault.DBUnavailable || code == fault.DBPoolExhausted
 }
