@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"caskeleton.dev/adapter/broker/natsbroker"
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/embedded"
 	"caskeleton.dev/adapter/postgres/migrations"
@@ -70,7 +71,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	}
 	app := &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}
 	if s.Events != nil {
-		app.Outbox, err = outbox.New(pgoutbox.New(db), nil)
+		app.Outbox, err = outbox.New(pgoutbox.New(db), &outbox.Options{PayloadLimit: natsbroker.PayloadLimit})
 	}
 	return app, err
 }

@@ -2,6 +2,7 @@ package natsbroker_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"caskeleton.dev/adapter/broker/natsbroker"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/inbox"
+	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
 
@@ -64,4 +66,15 @@ func TestAStreamThatDropsByTheSubjectIsRefused(t *testing.T) {
 	var refused *natsbroker.NotDurableError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "max_msgs_per_subject", refused.Refusals[0].Setting)
+}
+
+// TestTheLargestEventOfTheOutboxFits: one that Append takes and the broker never would blocks its lane for ever.
+func TestTheLargestEventOfTheOutboxFits(t *testing.T) {
+	b := newBroker(t)
+	e := event("a", 1)
+	e.Headers = map[string]string{"a": strings.Repeat("ä", 8<<10-1)}
+	e.Payload = make([]byte, natsbroker.PayloadLimit)
+	n, err := publisher(t, b.stream()).Publish(t.Context(), []outbox.Event{e})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
 }

@@ -13,6 +13,10 @@ import (
 	"caskeleton.dev/outbox"
 )
 
+// PayloadLimit is the largest payload that surely fits into a message, beside the headers that an event may have, where the server's
+// max_payload is the default of 1 MiB. An outbox that takes larger ones needs a server that does; an event that does not fit blocks its lane.
+const PayloadLimit = 1<<20 - 128<<10
+
 // PublisherOptions configure a [Publisher]. The zero value is the default.
 type PublisherOptions struct {
 	Source string // the events' ce-source, a URI reference that names the service; "" means "/" and the connection's name

@@ -145,13 +145,14 @@ func (r *run) settle(ctx context.Context, res result) {
 	}
 }
 
-// storeDown reports whether a failure is nobody's: an outage of the database must not wear out the messages that wait for its end.
+// storeDown reports whether a failure is nobody's: an outage of the database, or a partition that nobody has made, must
+// not wear out the messages that wait for its end.
 func storeDown(err error) bool {
 	if _, ok := errors.AsType[notRunError](err); ok {
 		return true
 	}
 	code := fault.CodeOf(err)
-	return code == fault.DBUnavailable || code == fault.DBPoolExhausted
+	return code == fault.DBUnavailable || code == fault.DBPoolExhausted || code == fault.DBReadOnly || code == fault.OutboxPartitionMissing
 }
 
 // delayOf is what the error asks for, or else exponential with jitter.
