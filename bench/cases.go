@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,69 +10,14 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"caskeleton.dev/adapter/postgres"
-	"caskeleton.dev/adapter/postgres/migrations"
-	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
 
-// fixture is one database, reached by the kit and, over a pool of the same size, by bare pgx.
-type fixture struct {
-	db     *postgres.DB
-	bare   *pgxpool.Pool
-	runner *tx.Runner
-	guard  *idempotency.Guard
-}
-
 const business = `insert into bench.item (name) values ($1)`
-
-func newFixture(ctx context.Context, dsn string) (*fixture, error) {
-	m, err := migrations.New(dsn, migrations.All(), nil)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := m.Up(ctx); err != nil {
-		return nil, err
-	}
-	f := &fixture{}
-	if f.db, err = postgres.Open(ctx, postgres.Config{DSN: dsn}, nil); err != nil {
-		return nil, err
-	}
-	bare, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	bare.MaxConns = f.db.Stat().MaxConns()
-	if f.bare, err = pgxpool.NewWithConfig(ctx, bare); err != nil {
-		return nil, err
-	}
-	for _, sql := range []string{
-		`drop schema if exists bench cascade`, `create schema bench`,
-		`create table bench.item (id bigint generated always as identity primary key, name text not null)`,
-	} {
-		if _, err := f.bare.Exec(ctx, sql); err != nil {
-			return nil, err
-		}
-	}
-	if f.runner, err = tx.NewRunner(f.db, nil); err != nil {
-		return nil, err
-	}
-	keys, err := idempotency.NewKeyring("bench", bytes.Repeat([]byte("k"), 32))
-	if err != nil {
-		return nil, err
-	}
-	f.guard, err = idempotency.New(pgidempotency.New(f.db), f.runner, keys, nil)
-	return f, err
-}
-
-func (f *fixture) close(ctx context.Context) error {
-	f.bare.Close()
-	return f.db.Close(ctx)
-}
 
 func times(n int, op func(i int) error) error {
 	for i := range n {
@@ -173,13 +117,19 @@ func classify(_ context.Context, n int) error {
 	})
 }
 
-func (f *fixture) comparisons() []comparison {
-	const n, rounds = 300, 30
+// pairs are the costs of the kit's operations.
+func (f *fixture) pairs(rounds int) []comparison {
+	const n = 300
+	begin := side{"pgx.BeginFunc", f.beginFunc}
 	return []comparison{
-		{"SQLSTATE classification", "<= 150 ns, 0 allocations", side{"postgres.Classifier.Classify", classify}, side{}, 1_000_000, rounds},
-		{"write transaction, one INSERT", "<= 1.05x", side{"tx.Runner.InWrite", f.inWrite}, side{"pgx.BeginFunc", f.beginFunc}, n, rounds},
-		{"read-only transaction, one SELECT", "-", side{"tx.Runner.InReadOnly", f.inReadOnly}, side{"pgx.BeginTxFunc", f.beginReadOnly}, n, rounds},
-		{"keyed operation, first time", "three statements more", side{"idempotency.Do", f.first}, side{"pgx.BeginFunc", f.beginFunc}, n, rounds},
-		{"keyed operation, repeat", "one statement", side{"idempotency.Do", f.replay}, side{"select 1", f.readOne}, n, rounds},
+		{name: "SQLSTATE classification", target: "<= 150 ns, 0 allocations", kit: side{"postgres.Classifier.Classify", classify}, n: 1_000_000, rounds: rounds},
+		{name: "write transaction, one INSERT", target: "<= 1.05x", kit: side{"tx.Runner.InWrite", f.inWrite}, other: begin, n: n, rounds: rounds},
+		{name: "read-only transaction, one SELECT", target: "-", kit: side{"tx.Runner.InReadOnly", f.inReadOnly}, other: side{"pgx.BeginTxFunc", f.beginReadOnly}, n: n, rounds: rounds},
+		{name: "keyed operation, first time", target: "three statements more", kit: side{"idempotency.Do", f.first}, other: begin, n: n, rounds: rounds},
+		{name: "keyed operation, repeat", target: "one statement", kit: side{"idempotency.Do", f.replay}, other: side{"select 1", f.readOne}, n: n, rounds: rounds},
+		{
+			name: "write transaction, one INSERT and one event, in one round trip more", target: "-",
+			kit: side{"outbox.Append", f.append}, other: side{"INSERT into a plain table", f.insert}, n: n, rounds: rounds,
+		},
 	}
 }

@@ -22,6 +22,8 @@ type comparison struct {
 	other  side // the zero side where there is nothing to compare with
 	n      int  // operations a round
 	rounds int
+	setup  func(ctx context.Context) error // once, before the rounds; nil for nothing
+	before func(ctx context.Context) error // before each turn of either side, not measured; nil for nothing
 }
 
 // cost is what one operation takes.
@@ -40,11 +42,16 @@ type result struct {
 func (c comparison) measure(ctx context.Context) (result, error) {
 	var kit, other []cost
 	var ratios []float64
+	if c.setup != nil {
+		if err := c.setup(ctx); err != nil {
+			return result{}, fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
 	for i := range c.rounds + 1 { // the first one warms up
 		var k, o cost
 		order := []func() error{
-			func() (err error) { k, err = c.kit.measure(ctx, c.n); return err },
-			func() (err error) { o, err = c.other.measure(ctx, c.n); return err },
+			func() (err error) { k, err = c.turn(ctx, c.kit); return err },
+			func() (err error) { o, err = c.turn(ctx, c.other); return err },
 		}
 		if i%2 == 1 { // neither is always the one that finds the caches cold
 			slices.Reverse(order)
@@ -67,6 +74,15 @@ func (c comparison) measure(ctx context.Context) (result, error) {
 		r.ratio = median(ratios)
 	}
 	return r, nil
+}
+
+func (c comparison) turn(ctx context.Context, s side) (cost, error) {
+	if c.before != nil && s.run != nil {
+		if err := c.before(ctx); err != nil {
+			return cost{}, err
+		}
+	}
+	return s.measure(ctx, c.n)
 }
 
 // measure returns the cost of one operation, over n of them.

@@ -4,15 +4,13 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"caskeleton.dev/adapter/postgres/embedded"
 )
@@ -20,13 +18,37 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
+	quick := flag.Bool("quick", false, "measure less, to try it out: figures mean nothing")
+	only := flag.String("only", "", "measure only what has this text in its name")
+	flag.Parse()
+	s := full
+	if *quick {
+		s = small
+	}
+	s.only = *only
+	if err := run(ctx, os.Stdout, s); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
 }
 
-func run(ctx context.Context, out io.Writer) (err error) {
+// sizes say how much is measured.
+type sizes struct {
+	only          string // part of a name; "" for all
+	rounds        int    // of pairs
+	drains        []int  // events
+	drainRounds   int
+	deep, shallow int // lanes
+	claims        int // a depth
+	seconds       int // of the latency
+}
+
+var (
+	full  = sizes{rounds: 30, drains: []int{100_000, 1_000_000}, drainRounds: 3, deep: 1_000_000, shallow: 10_000, claims: 300, seconds: 10}
+	small = sizes{rounds: 3, drains: []int{20_000, 100_000}, drainRounds: 3, deep: 100_000, shallow: 10_000, claims: 50, seconds: 2}
+)
+
+func run(ctx context.Context, out io.Writer, s sizes) (err error) {
 	dsn, version, stop, err := server(ctx)
 	if err != nil {
 		return err
@@ -37,21 +59,45 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { _ = f.close(context.WithoutCancel(ctx)) }()
-	var results []result
-	for _, c := range f.comparisons() {
+	rep := report{version: version, rounds: s.rounds}
+	rep.durable, err = f.durability(ctx)
+	if err != nil {
+		return err
+	}
+	claims, closing, err := f.claims(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	if rep.pairs, err = s.measure(ctx, append(f.pairs(s.rounds), claims)); err != nil {
+		return err
+	}
+	if rep.drains, err = s.measure(ctx, f.drains(s)); err != nil {
+		return err
+	}
+	if strings.Contains("latency", s.only) {
+		_, _ = fmt.Fprintln(os.Stderr, "measuring: latency")
+		if rep.latency, err = f.latency(ctx, s.seconds); err != nil {
+			return err
+		}
+	}
+	rep.write(out)
+	return nil
+}
+
+func (s sizes) measure(ctx context.Context, all []comparison) (results []result, err error) {
+	for _, c := range all {
+		if !strings.Contains(c.name, s.only) {
+			continue
+		}
 		_, _ = fmt.Fprintf(os.Stderr, "measuring: %s\n", c.name)
 		r, err := c.measure(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		results = append(results, r)
 	}
-	var durable string
-	if err := f.bare.QueryRow(ctx, `select 'fsync ' || current_setting('fsync') || ', synchronous_commit ' || current_setting('synchronous_commit')`).Scan(&durable); err != nil {
-		return err
-	}
-	render(out, results, version, durable)
-	return nil
+	return results, nil
 }
 
 // server returns DATABASE_URL, or an embedded server of its own, with fsync on.
@@ -63,7 +109,10 @@ func server(ctx context.Context) (dsn, version string, stop func(), err error) {
 	if err != nil {
 		return "", "", nil, err
 	}
-	s, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(dir, "postgres")})
+	s, err := embedded.Start(ctx, embedded.Options{
+		DataDir:  filepath.Join(dir, "postgres"),
+		Settings: map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB"}, // a million events fit, and no checkpoint meets one side alone
+	})
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -71,58 +120,4 @@ func server(ctx context.Context) (dsn, version string, stop func(), err error) {
 		_ = s.Stop(context.WithoutCancel(ctx))
 		_ = os.RemoveAll(dir)
 	}, nil
-}
-
-func render(w io.Writer, results []result, version, durable string) {
-	p := func(format string, a ...any) { _, _ = fmt.Fprintf(w, format+"\n", a...) }
-	p("# Benchmarks\n")
-	p("Written by `make bench`; do not edit. The kit and the other side take turns, round by round, over one server and pools of one size;")
-	p("each figure is the median over %d rounds, and the ratio is the median of the rounds' ratios. Absolute times are this machine's.\n", results[0].rounds)
-	p("- date: %s", time.Now().UTC().Format(time.DateOnly))
-	p("- machine: %s/%s, %d CPUs%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuModel())
-	p("- %s, pgx %s, PostgreSQL %s over loopback TCP, %s\n", runtime.Version(), moduleVersion("github.com/jackc/pgx/v5"), version, durable)
-	p("| what | kit | time, allocations | beside | time, allocations | ratio | target |")
-	p("|---|---|---|---|---|---|---|")
-	for _, r := range results {
-		ratio, other, name := "-", "-", "-"
-		if r.ratio > 0 {
-			ratio, other, name = fmt.Sprintf("%.2f", r.ratio), r.otherCost.String(), "`"+r.other.name+"`"
-		}
-		p("| %s | `%s` | %s | %s | %s | %s | %s |", r.name, r.kit.name, r.kitCost, name, other, ratio, r.target)
-	}
-}
-
-func (c cost) String() string { return fmt.Sprintf("%s, %.0f", duration(c.time), c.allocs) }
-
-func duration(d time.Duration) string {
-	if d < 10*time.Microsecond {
-		return fmt.Sprintf("%d ns", d.Nanoseconds())
-	}
-	return fmt.Sprintf("%d µs", d.Microseconds())
-}
-
-func cpuModel() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(info)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return ", " + strings.TrimLeft(strings.TrimSpace(name), ": ")
-		}
-	}
-	return ""
-}
-
-func moduleVersion(path string) string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, m := range info.Deps {
-		if m.Path == path {
-			return m.Version
-		}
-	}
-	return "unknown"
 }
