@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"caskeleton.dev/outbox"
 )
@@ -16,7 +17,7 @@ import (
 // recorded_at leaves old partitions out; with sequence the scan of the index begins at the head itself, also where thousands were recorded
 // at one time. The limits keep the planner from turning the look-ups of one lane into joins of all.
 const readSQL = `
-select r.n, coalesce(c.last_sequence, 0), e.sequence, e.recorded_at, e.id::text, e.type, e.schema_version, e.aggregate_version, e.content_type,
+select r.n, coalesce(c.last_sequence, 0), e.sequence, e.recorded_at, e.id, e.type, e.schema_version, e.aggregate_version, e.content_type,
   e.headers, e.payload, e.occurred_at
 from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[]) with ordinality as r (aggregatetype, aggregateid, sequence, recorded_at, n)
 left join lateral (
@@ -39,7 +40,7 @@ func (d *Driver) read(ctx context.Context, claims []outbox.Claim, size int) erro
 		types[i], ids[i], next[i], since[i] = c.AggregateType, c.AggregateID, c.Next, c.Since
 	}
 	last := make([]int64, len(claims))
-	err := d.relay(ctx, readSQL, []any{types, ids, next, since, size}, func(row pgx.Row) error { return readEvent(row, claims, last) })
+	err := d.relay(ctx, readSQL, []any{types, ids, next, since, size}, func(row pgx.Row) error { return readEvent(row, claims, last, size) })
 	if err != nil {
 		return err
 	}
@@ -53,34 +54,36 @@ func (d *Driver) read(ctx context.Context, claims []outbox.Claim, size int) erro
 }
 
 // readEvent reads one row of readSQL. Once an event is missing, those behind it are no part of the run.
-func readEvent(row pgx.Row, claims []outbox.Claim, last []int64) error {
+func readEvent(row pgx.Row, claims []outbox.Claim, last []int64, size int) error {
 	var (
-		n                     int
-		committed             int64
-		sequence, version     *int64
-		recorded, occurred    *time.Time
-		id, kind, contentType *string
-		schema                *int
-		headers, payload      []byte
+		n                  int
+		committed          int64
+		sequence, version  pgtype.Int8 // values, not pointers: this runs once an event
+		recorded, occurred pgtype.Timestamptz
+		id                 pgtype.UUID
+		kind, contentType  pgtype.Text
+		schema             pgtype.Int4
+		headers, payload   []byte
 	)
 	if err := row.Scan(&n, &committed, &sequence, &recorded, &id, &kind, &schema, &version, &contentType, &headers, &payload, &occurred); err != nil {
 		return err
 	}
 	c := &claims[n-1]
 	last[n-1] = committed
-	if sequence == nil || c.Gap {
+	if !sequence.Valid || c.Gap {
 		return nil
 	}
-	if *sequence != c.Next+int64(len(c.Run)) {
+	if sequence.Int64 != c.Next+int64(len(c.Run)) {
 		c.Gap = true
 		return nil
 	}
-	e := outbox.Event{
-		ID: *id, Type: *kind, SchemaVersion: *schema, AggregateType: c.AggregateType, AggregateID: c.AggregateID,
-		Payload: payload, ContentType: *contentType, OccurredAt: *occurred, Sequence: *sequence, RecordedAt: *recorded,
+	if c.Run == nil {
+		c.Run = make([]outbox.Event, 0, max(1, min(int64(size), committed-c.Next+1)))
 	}
-	if version != nil {
-		e.AggregateVersion = *version
+	e := outbox.Event{
+		ID: id.String(), Type: kind.String, SchemaVersion: int(schema.Int32), AggregateType: c.AggregateType, AggregateID: c.AggregateID,
+		AggregateVersion: version.Int64, Payload: payload, ContentType: contentType.String, OccurredAt: occurred.Time,
+		Sequence: sequence.Int64, RecordedAt: recorded.Time,
 	}
 	if err := json.Unmarshal(headers, &e.Headers); err != nil {
 		return err
