@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -72,6 +73,16 @@ func connectBroker(ctx context.Context, c *config.Config, name string, log *slog
 		ResendHorizon: c.Outbox.Lease + publishTimeout + c.Outbox.BackoffMax,
 	})
 	return b, err
+}
+
+// check refuses a stream that may lose events. A broker that does not answer yet is waited for by the relay, which checks it then.
+func (b *broker) check(ctx context.Context, log *slog.Logger) error {
+	_, err := b.stream.Check(ctx)
+	if _, refused := errors.AsType[*natsbroker.NotDurableError](err); refused || err == nil {
+		return err
+	}
+	log.WarnContext(ctx, "NATS is not reachable yet; events are recorded and wait", "error", err)
+	return nil
 }
 
 func (b *broker) close() {

@@ -102,6 +102,9 @@ func (p *process) events(ctx context.Context, c *config.Config, app *App) error 
 	if p.broker, err = connectBroker(ctx, c, p.service.Name, p.log); err != nil {
 		return err
 	}
+	if err := p.broker.check(ctx, p.log); err != nil {
+		return err
+	}
 	relay, err := p.broker.relay(c, p.service, app)
 	if err != nil {
 		return err
