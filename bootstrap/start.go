@@ -50,7 +50,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 			return nil, err
 		}
 		if s.Events != nil {
-			if _, err := pgoutbox.Premake(ctx, migrationDSN, weeksAhead); err != nil {
+			if err := premake(ctx, db, migrationDSN, log); err != nil {
 				return nil, err
 			}
 		}
@@ -122,5 +122,19 @@ func migrate(ctx context.Context, dsn string, s Service, log *slog.Logger) error
 		return fmt.Errorf("migrating: %w", err)
 	}
 	log.InfoContext(ctx, "schema is up to date", "applied", len(applied))
+	return nil
+}
+
+// premake makes the outbox's partitions ahead. That it could not is no reason not to start while there are some.
+func premake(ctx context.Context, db *postgres.DB, dsn string, log *slog.Logger) error {
+	_, failure := pgoutbox.Premake(ctx, dsn, weeksAhead)
+	if failure == nil {
+		return nil
+	}
+	left, err := pgoutbox.New(db).PartitionsLeft(ctx)
+	if err != nil || left == 0 {
+		return failure
+	}
+	log.WarnContext(ctx, "outbox partitions could not be made ahead; start again with the owner's role before they run out", "weeks_left", left, "error", failure)
 	return nil
 }
