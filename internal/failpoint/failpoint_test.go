@@ -13,34 +13,11 @@ import (
 	"caskeleton.dev/internal/failpoint"
 )
 
-// victim passes every point twice and then says so.
-const victim = `package main
-
-import (
-	"fmt"
-
-	"caskeleton.dev/internal/failpoint"
-)
-
-func main() {
-	for range 2 {
-		for _, p := range failpoint.Points() {
-			failpoint.Hit(p)
-		}
-	}
-	fmt.Println("survived")
-}
-`
-
-// build compiles victim inside the module, since the package is internal to it.
+// build compiles testdata/victim.
 func build(t *testing.T, tags string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(".", "testdata-victim-") //nolint:usetesting // must be inside the module
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(victim), 0o600))
 	binary := filepath.Join(t.TempDir(), "victim")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-o", binary, "./"+dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-o", binary, "./testdata/victim").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }
