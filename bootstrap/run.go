@@ -14,6 +14,7 @@ import (
 	"caskeleton.dev/adapter/httpapi"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
 )
 
 // drainTimeout bounds how long requests in flight may take to finish once the service is told to stop.
@@ -21,6 +22,9 @@ const drainTimeout = 20 * time.Second
 
 // closeTimeout bounds how long the connections of those that were cut off may take to come back.
 const closeTimeout = 5 * time.Second
+
+// lookTimeout bounds the look at schema and secret before the service is ready; what it does not find out is left to the probes.
+const lookTimeout = 10 * time.Second
 
 // Run serves s until ctx is cancelled, then stops in order and returns nil. It writes "listening on http://..." to out once it is ready to
 // be used.
@@ -30,7 +34,7 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 		return fmt.Errorf("APP_HTTP_ADDR %s cannot be listened on; stop what has the port, or set another one: %w", c.HTTP.Addr, err)
 	}
 	p := &process{service: s, log: log}
-	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.migrated}}, &httpapi.HealthOptions{Logger: log}); err != nil {
+	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.usable}}, &httpapi.HealthOptions{Logger: log}); err != nil {
 		return err
 	}
 	server := httpapi.NewServer(c.HTTP.Addr, httpapi.Wrap(p.handler(), log), log)
@@ -73,6 +77,9 @@ type process struct {
 	// Of a service with events; empty crews otherwise.
 	broker           *broker
 	consumers, relay crew
+
+	// enrolled says that the database knows our idempotency secret, or has learnt it.
+	enrolled atomic.Bool
 }
 
 // up starts what is behind the listener, and makes the service ready.
@@ -82,6 +89,12 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	p.app.Store(app)
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := p.usable(looking); errors.Is(err, idempotency.ErrOtherSecret) {
+		return fmt.Errorf("%w; restore the secret that was used before (APP_IDEMPOTENCY_KEY_<version>, or idempotency.key in APP_DATA_DIR), "+
+			"or, if no repeats of requests so far need to be recognised, delete the rows of caskeleton.idempotency_key and caskeleton.idempotency_record", err)
+	} // whatever else is wrong, readiness waits for it
 	routes, err := p.service.Routes(app)
 	if err != nil {
 		return err
@@ -157,6 +170,16 @@ func (p *process) handler() http.Handler {
 	})
 }
 
-// migrated reports whether the database answers and has the schema. It asks over a connection of its own: a pool that is merely busy would
+// usable reports whether the database answers, has the schema and, once, knows our idempotency secret. It asks for the schema over a connection of its own: a pool that is merely busy would
 // take the whole service out of rotation just when it is needed most.
-func (p *process) migrated(ctx context.Context) error { return p.app.Load().schema.Verify(ctx) }
+func (p *process) usable(ctx context.Context) error {
+	app := p.app.Load()
+	if err := app.schema.Verify(ctx); err != nil || p.enrolled.Load() {
+		return err
+	}
+	if err := app.Idempotency.Enroll(ctx); err != nil {
+		return err
+	}
+	p.enrolled.Store(true)
+	return nil
+}

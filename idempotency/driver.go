@@ -64,6 +64,9 @@ type Driver interface {
 	Complete(ctx context.Context, t *tx.Tx, c Claim, payload []byte) error
 	// Fail stores a refusal as the answer, outside of any transaction. It returns [ErrStale] if c is lost.
 	Fail(ctx context.Context, c Claim, payload []byte) error
+	// Enroll makes the check value of a key version known, by a statement that commits on its own, unless one is known already. It returns
+	// [ErrOtherSecret] where that is of another version or has another value.
+	Enroll(ctx context.Context, version string, check []byte) error
 	// Release deletes the record, so that a repeat runs again. It returns [ErrStale] if c is lost.
 	Release(ctx context.Context, c Claim) error
 }

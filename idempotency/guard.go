@@ -96,6 +96,15 @@ func (o *Options) fill() error {
 	return nil
 }
 
+// Enroll makes sure that the guard's secret is the one that the store knows, and makes it known to an empty one. Call it before the first
+// [Do]: under another secret no repeat is recognised. It returns [ErrOtherSecret], which no retry mends, or what kept it from asking.
+func (g *Guard) Enroll(ctx context.Context) error {
+	if err := g.driver.Enroll(ctx, g.keys.version, g.keys.check()); err != nil {
+		return fmt.Errorf("idempotency: enroll key version %s: %w", g.keys.version, err)
+	}
+	return nil
+}
+
 // claim makes the record of an operation ours, or says what stands there. The answered record is returned with a zero Claim.
 func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (Claim, *Record, error) {
 	if err := key.validate(); err != nil {

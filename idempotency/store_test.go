@@ -18,6 +18,7 @@ type store struct {
 	vanish    int    // how many more claims find a record that is gone by the second look
 	commitErr error  // of each commit from now on
 	failErr   error  // of each Fail
+	check     string // version and check value that were enrolled
 	lostAt    string // the call before which another owner takes the record
 	calls     []string
 }
@@ -122,6 +123,15 @@ func (s *store) Fail(_ context.Context, c idempotency.Claim, payload []byte) err
 		return err
 	}
 	s.answer(c, idempotency.Failed, payload)
+	return nil
+}
+
+func (s *store) Enroll(_ context.Context, version string, check []byte) error {
+	enrolled := version + " " + string(check)
+	if s.check != "" && s.check != enrolled {
+		return idempotency.ErrOtherSecret
+	}
+	s.check = enrolled
 	return nil
 }
 

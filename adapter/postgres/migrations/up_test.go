@@ -14,20 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var kitFiles = []string{"core 00001_migration_checksum.sql", "idempotency 00001_idempotency_record.sql"}
+var kitFiles = []string{"core 00001_migration_checksum.sql", "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql"}
 
 func TestUpOnAnEmptyDatabaseAndAgain(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDSN(t)
 	s := orders("1_order", createOrders, "2_index", createIndexFile)
-	require.Equal(t, append(kitFiles[:2:2], "orders 00001_order.sql", "orders 00002_index.sql"), up(t, dsn, Idempotency(), s))
+	require.Equal(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), up(t, dsn, Idempotency(), s))
 	require.Empty(t, up(t, dsn, Idempotency(), s))
 
 	// Each stream has its history, with goose's baseline and its own versions only; each file has a checksum.
-	for table, want := range map[string]string{"core": "0,1", "idempotency": "0,1", "orders": "0,1,2"} {
+	for table, want := range map[string]string{"core": "0,1", "idempotency": "0,1,2", "orders": "0,1,2"} {
 		require.Equal(t, want, query[string](t, dsn, `select string_agg(version_id::text, ',' order by version_id) from caskeleton.migrations_`+table))
 	}
-	require.Equal(t, 4, query[int](t, dsn, `select count(*) from caskeleton.migration_checksum`))
+	require.Equal(t, 5, query[int](t, dsn, `select count(*) from caskeleton.migration_checksum`))
 	require.NoError(t, migrator(t, dsn, nil, Idempotency(), s).Verify(t.Context()))
 }
 
@@ -63,7 +63,7 @@ func TestConcurrentUpsApplyEachFileOnce(t *testing.T) {
 		require.NoError(t, r.err)
 		all = append(all, names(r.done)...)
 	}
-	require.ElementsMatch(t, append(kitFiles[:2:2], "orders 00001_order.sql", "orders 00002_index.sql"), all)
+	require.ElementsMatch(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), all)
 }
 
 func TestConcurrentProcessesApplyEachFileOnce(t *testing.T) {
@@ -81,7 +81,7 @@ func TestConcurrentProcessesApplyEachFileOnce(t *testing.T) {
 		require.NoError(t, cmds[i].Wait(), out[i].String())
 		all = append(all, strings.Split(strings.TrimSpace(out[i].String()), "\n")...)
 	}
-	require.ElementsMatch(t, append(kitFiles[:2:2], "orders 00001_order.sql", "orders 00002_index.sql"), deleteEmpty(all))
+	require.ElementsMatch(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), deleteEmpty(all))
 }
 
 func TestAKilledMigratorLeavesNoLockAndNoMark(t *testing.T) {
