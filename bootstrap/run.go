@@ -26,8 +26,8 @@ const closeTimeout = 5 * time.Second
 // lookTimeout bounds the look at schema and secret before the service is ready; what it does not find out is left to the probes.
 const lookTimeout = 10 * time.Second
 
-// Run serves s until ctx is cancelled, then stops in order and returns nil. It writes "listening on http://..." to out once it is ready to
-// be used.
+// Run serves s until ctx is cancelled, then stops in order and returns nil. It writes "listening on http://..." to out once all
+// is wired; where somebody else migrates, /readyz says when it is ready.
 func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *slog.Logger) error {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.HTTP.Addr)
 	if err != nil {
@@ -45,7 +45,7 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 	if err == nil {
 		url := "http://" + ln.Addr().String()
 		_, _ = fmt.Fprintf(out, "listening on %s\n", url)
-		if s.Try != nil {
+		if s.Try != nil && c.Profile == config.Dev {
 			_, _ = io.WriteString(out, s.Try(url))
 		}
 		select {
@@ -91,10 +91,13 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 	p.app.Store(app)
 	looking, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := p.usable(looking); errors.Is(err, idempotency.ErrOtherSecret) {
+	switch err := p.usable(looking); {
+	case errors.Is(err, idempotency.ErrOtherSecret):
 		return fmt.Errorf("%w; restore the secret that was used before (APP_IDEMPOTENCY_KEY_<version>, or idempotency.key in APP_DATA_DIR), "+
 			"or, if no repeats of requests so far need to be recognised, delete the rows of caskeleton.idempotency_key and caskeleton.idempotency_record", err)
-	} // whatever else is wrong, readiness waits for it
+	case err != nil:
+		p.log.WarnContext(ctx, "the database is not usable yet; the service is not ready until it is", "error", err)
+	}
 	routes, err := p.service.Routes(app)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type Service struct {
 	Events  *Events              // nil: it neither records nor consumes any
 	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
 	Routes func(*App) (http.Handler, error)
-	// Try returns what to show to whoever started it by hand, given its URL; nil shows nothing.
+	// Try returns what to show to whoever started it by hand, in the dev profile, given its URL; nil shows nothing.
 	Try func(url string) string
 }
 
