@@ -73,6 +73,26 @@ func TestAMessageBeyondTheLimitIsParkedWithoutARun(t *testing.T) {
 	require.Equal(t, "attempt 4, and 3 are allowed: the handler was not run again", s.rows["shipping/m1"].reason)
 }
 
+// TestDeliveriesThatDidNotRunUseNoAttemptsUp: NATS counts a delivery for all that a killed process held, so that ten kills would park
+// messages that never ran. The store counts runs.
+func TestDeliveriesThatDidNotRunUseNoAttemptsUp(t *testing.T) {
+	s, runs := newStore(), 0
+	in := past(t, s) // also when the first messages are through
+	m := delivery(50)
+	m.Redelivered = true
+	for n := 1; n < 10; n++ {
+		out, err := in.Handle(t.Context(), m, handler(&runs, errBoom))
+		require.Error(t, err)
+		require.Equal(t, inbox.Failed, out)
+		require.Equal(t, n, s.rows["shipping/m1"].attempts)
+		require.Equal(t, "attempt", s.calls[0], "counted before it runs, which may end the process")
+	}
+	out, err := in.Handle(t.Context(), m, handler(&runs, errBoom))
+	require.NoError(t, err)
+	require.Equal(t, inbox.Parked, out, "and poison is parked all the same")
+	require.Equal(t, 10, runs)
+}
+
 // TestAMessageThatEndsItsProcessIsParked: after each crash there is a new inbox, whose first messages are counted before they run.
 func TestAMessageThatEndsItsProcessIsParked(t *testing.T) {
 	s, crashes := newStore(), 0

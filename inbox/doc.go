@@ -4,10 +4,10 @@
 // inserted as COMPLETED: nobody sees it before the COMMIT that makes the effect visible, so completion needs no statement of its own, and
 // after a crash either both are there, and a redelivery is recognised, or neither is, and a redelivery runs.
 //
-// How often a message was tried is the broker's delivery count where it has one. Otherwise the store counts, in statements that commit
-// apart from the handler's transaction, since a rollback must not undo the count:
-//   - before the handler, for messages that are known to have failed, and for the first ones after a start, since one of them may be what
-//     ended the last process;
+// How often a message was tried is the broker's delivery count where it has one that counts runs. Otherwise the store counts, in statements
+// that commit apart from the handler's transaction, since a rollback must not undo the count:
+//   - before the handler, for messages that are known to have failed, for those that the broker delivered before ([Message.Redelivered]), and
+//     for the first ones after a start, since one of them may be what ended the last process;
 //   - after the handler, for any other one that fails.
 //
 // So a message that succeeds at once costs one statement. A delivery that meets another one of its message in the same process is given

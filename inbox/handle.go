@@ -35,7 +35,7 @@ func (in *Inbox) Handle(ctx context.Context, m Message, fn func(ctx context.Cont
 }
 
 func (in *Inbox) handle(ctx context.Context, m Message, fn func(ctx context.Context, t *tx.Tx) error) (Outcome, error) {
-	attempt, counted := m.Deliveries, m.Deliveries > 0
+	attempt, counted := m.Deliveries, m.Deliveries > 0 && !m.Redelivered
 	if !counted {
 		// Counting comes before the wait for another delivery, so a burst of duplicates would use the attempts up.
 		if _, open := in.open.LoadOrStore(m.ID, true); open {
@@ -45,12 +45,12 @@ func (in *Inbox) handle(ctx context.Context, m Message, fn func(ctx context.Cont
 	}
 	var verdict Verdict
 	var err error
-	if !counted && in.first.Load() < int64(in.opts.CountFirst) {
+	if !counted && (m.Redelivered || in.first.Load() < int64(in.opts.CountFirst)) {
 		if attempt, err = in.driver.Attempt(ctx, in.consumer, m.ID); err != nil {
 			return in.notRun(ctx, m, attempt, err)
 		}
 		counted = true
-		if attempt > 0 { // duplicates do not use the first ones up: the message that ended the last process may come after any number of them
+		if attempt > 0 && !m.Redelivered { // duplicates do not use the first ones up: the message that ended the last process may come after any number of them
 			in.first.Add(1)
 		}
 	}

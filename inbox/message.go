@@ -19,6 +19,9 @@ type Message struct {
 	ContentType   string
 	Headers       map[string]string
 	Deliveries    int // how often the broker has delivered it, this time included; 0 where it does not count
+	// Redelivered says that the broker counts deliveries whether or not the message ran, as NATS does for all that a killed process held.
+	// The store then counts in its place, each time before the handler.
+	Redelivered bool
 }
 
 func (m Message) validate() error {
