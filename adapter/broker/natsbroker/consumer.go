@@ -26,8 +26,7 @@ type ConsumerOptions struct {
 	AggregateTypes []string // only messages about these; empty means all
 	Concurrency    int      // messages handled at once, each of another aggregate; 0 means 8
 	// MaxAckPending bounds the messages that all processes of the consumer hold at once, being handled or waiting their turn; 0 means 256.
-	// Events that wait behind a failing one count, so a small bound lets one aggregate hold up the others. When a process is killed the
-	// broker's delivery count grows for all that it held, so a large bound lets a message that kills processes wear out innocent ones.
+	// Events that wait behind a failing one count, so a small bound lets one aggregate hold up the others.
 	MaxAckPending int
 	AckWait       time.Duration        // until the messages of a process that died are delivered to another; 0 means 30 s
 	DrainTimeout  time.Duration        // how long handlers may take to finish when Run is told to stop; 0 means 10 s

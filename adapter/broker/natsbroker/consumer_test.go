@@ -218,6 +218,9 @@ func TestABusyMessageIsGivenBackAndNotOvertaken(t *testing.T) {
 	all := make(chan struct{})
 	consume(t, s, func(_ context.Context, m inbox.Message) (inbox.Outcome, error) {
 		seen = append(seen, fmt.Sprintf("%s delivery %d", m.ID, m.Deliveries))
+		if m.Redelivered != (m.Deliveries > 1) {
+			t.Errorf("%s delivery %d: Redelivered is %t", m.ID, m.Deliveries, m.Redelivered)
+		}
 		if len(seen) <= 2 {
 			return inbox.Busy, shortly()
 		}

@@ -102,7 +102,7 @@ func (r *run) start(ctx context.Context) time.Time {
 // handle runs the handler and acknowledges what took effect. Order is kept by the lane, which goes on after it.
 func (r *run) handle(ctx context.Context, d *delivery) {
 	m := d.message
-	m.Deliveries = d.attempts()
+	m.Deliveries, m.Redelivered = d.attempts(), d.message.Deliveries > 1
 	outcome, err := r.c.handler(ctx, m)
 	if outcome == inbox.Handled || outcome == inbox.Duplicate {
 		failpoint.Hit(failpoint.BeforeAck)
