@@ -36,8 +36,6 @@ func TestWhateverIsKilledEachOrderIsPlacedAndShippedOnce(t *testing.T) {
 	f := &rig{w: newWorkload(t), server: server, env: []string{
 		"DATABASE_URL=" + server.DSN(), "APP_DATA_DIR=" + dir, "APP_DB_MAX_CONNS=30", "APP_IDEMPOTENCY_LEASE=500ms",
 		"APP_OUTBOX_LEASE=12s", "APP_IDEMPOTENCY_KEY_1=0123456789abcdef0123456789abcdef",
-		// The broker counts a delivery for all that a killed process held, so that as many kills would set innocent messages aside.
-		"APP_INBOX_MAX_ATTEMPTS=1000",
 	}}
 	f.serve(t)
 	f.w.run(t)
