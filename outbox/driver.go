@@ -19,7 +19,7 @@ type Claim struct {
 	Since   time.Time // no event of the run was recorded before
 	Due     time.Time // when the lane had come due, by the database's clock: ClaimRequest.Floor starts where a full claim ended
 	Run     []Event   // committed, consecutive from Next, at most RunSize; empty where nothing is there yet
-	More    bool      // Run is as long as it may be, so there may be more
+	More    bool      // more is committed behind Run, so the lane is due again at once
 	Gap     bool      // an event is missing right after Run: the lane must not move past it
 }
 
@@ -52,9 +52,10 @@ type Driver interface {
 	// Settle moves lanes past what was acknowledged and gives them back, in one round trip. A drained lane is removed, unless an append is
 	// open on it. It returns the lanes whose claim was lost: nothing of theirs was changed.
 	Settle(ctx context.Context, s []Settlement) (lost []Lane, err error)
-	// Renew extends the leases of claims and returns the lanes whose claim was lost.
+	// Renew extends the leases of claims and returns the lanes whose claim was lost. [Relay] does not call it: it starts no publish that could
+	// outlast its lease. It is for relays whose publishes may.
 	Renew(ctx context.Context, c []Claim, lease time.Duration) (lost []Lane, err error)
-	// NextDue returns the smallest due time of a lane that is not held, as the time from now (negative if past) and as the database's
-	// own time, for ClaimRequest.Floor. It reports false where there is none.
+	// NextDue returns the smallest due time of a lane that is not held, as the time from now (negative if past), which a relay sleeps for,
+	// and as the database's own time, which a ClaimRequest.Floor compares with. It reports false where there is none.
 	NextDue(ctx context.Context) (in time.Duration, at time.Time, ok bool, err error)
 }

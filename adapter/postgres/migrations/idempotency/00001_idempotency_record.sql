@@ -28,6 +28,6 @@ create table caskeleton.idempotency_record (
         end)
 ) with (fillfactor = 50);
 
--- For the reaper, which walks from the oldest and tests expires_at on the row. expires_at itself is not indexed: completing a record
--- sets it, and an index on it would turn that update into a write to both indexes.
+-- For the reaper, which walks from the oldest and tests expires_at on the row. expires_at itself is not indexed: a take-over
+-- renews it, and an index on it would turn that update into a write to both indexes.
 create index idempotency_record_created_at on caskeleton.idempotency_record (created_at);
