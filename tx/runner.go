@@ -80,15 +80,12 @@ func (o Options) validate() error {
 // verb of the new runner returns the error, before it begins a transaction or runs fn.
 func (r *Runner) With(o Options) *Runner { return &Runner{core: r.core, opts: o} }
 
-// ctxKey finds the active transaction of one runner in a context.
-type ctxKey struct{ *core }
-
 // active returns the transaction that ctx carries, nil if none.
 func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
 	if err := r.opts.validate(); err != nil {
 		return nil, err
 	}
-	t, _ := ctx.Value(ctxKey{r.core}).(*Tx)
+	t := r.carried(ctx)
 	if t == nil {
 		return nil, nil
 	}
@@ -100,8 +97,7 @@ func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
 
 // Active reports whether ctx carries a transaction of this runner, ended or not: what must stand apart from any asks first.
 func (r *Runner) Active(ctx context.Context) bool {
-	t, _ := ctx.Value(ctxKey{r.core}).(*Tx)
-	return t != nil
+	return r.carried(ctx) != nil
 }
 
 // InWrite runs fn in a read-write transaction: the active one if ctx carries one, else a new one. If a joined fn fails, the whole
@@ -180,7 +176,7 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 			_ = r.abort(ctx, conn, nil)
 		}
 	}()
-	err = fn(context.WithValue(ctx, ctxKey{r.core}, t), t)
+	err = fn(r.with(ctx, t), t)
 	returned = true
 	hooks := t.end()
 	if err == nil {
@@ -221,7 +217,7 @@ func (r *Runner) abort(ctx context.Context, conn Conn, cause error) error {
 
 // runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.
 func (r *Runner) runHooks(ctx context.Context, hooks []func(context.Context) error) {
-	ctx = context.WithValue(context.WithoutCancel(ctx), ctxKey{r.core}, (*Tx)(nil))
+	ctx = r.with(context.WithoutCancel(ctx), nil)
 	for i, hook := range hooks {
 		if err := r.runHook(ctx, hook); err != nil {
 			r.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)

@@ -1,0 +1,48 @@
+package tx
+
+import "context"
+
+// entry is what one runner has put into a context: its active transaction, or nil where an outer one is hidden from what runs there.
+type entry struct {
+	core  *core
+	t     *Tx
+	outer *entry
+}
+
+type entryKey struct{}
+
+func entryOf(ctx context.Context) *entry {
+	e, _ := ctx.Value(entryKey{}).(*entry)
+	return e
+}
+
+// with returns a context in which t is the active transaction of c.
+func (c *core) with(ctx context.Context, t *Tx) context.Context {
+	return context.WithValue(ctx, entryKey{}, &entry{c, t, entryOf(ctx)})
+}
+
+// carried returns the transaction of c that ctx carries, ended or not, nil if none.
+func (c *core) carried(ctx context.Context) *Tx {
+	for e := entryOf(ctx); e != nil; e = e.outer {
+		if e.core == c {
+			return e.t
+		}
+	}
+	return nil
+}
+
+// FromContext returns the innermost open transaction that ctx carries, of whichever runner. It is for code bases that live by a
+// transaction in the context, and for what must stand apart from any; all else takes a *[Tx] as an argument, which cannot be forgotten.
+func FromContext(ctx context.Context) (*Tx, bool) {
+	seen := map[*core]bool{}
+	for e := entryOf(ctx); e != nil; e = e.outer {
+		if seen[e.core] {
+			continue
+		}
+		seen[e.core] = true
+		if _, err := Unwrap(e.t); err == nil {
+			return e.t, true
+		}
+	}
+	return nil, false
+}
