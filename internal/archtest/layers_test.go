@@ -20,6 +20,7 @@ var layers = map[string]string{
 	"idempotency":       "port",
 	"inbox":             "port",
 	"inbox/inboxtest":   "suite",
+	"lock":              "port",
 	"outbox":            "port",
 	"outbox/outboxtest": "suite",
 	"adapter/broker":    "adapter",
