@@ -1,0 +1,103 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"caskeleton.dev/tx"
+)
+
+// answerTimeout is what a store is given to answer one request, whatever is left of a wait; a cancelled caller waits no longer for the answer to
+// what was sent, since breaking off costs a connection.
+const answerTimeout = time.Second
+
+// Locker takes and gives back the locks of one region. Waiters for one key queue up in it and only the first of them asks the store, so that a
+// process has one Locker for a region and store. Safe for concurrent use.
+type Locker struct {
+	driver  Driver
+	opts    Options
+	metrics metrics
+	lines   lines
+}
+
+// New returns a locker whose keys are kept by d.
+func New(d Driver, o *Options) (*Locker, error) {
+	if d == nil {
+		return nil, errors.New("lock: a driver is required; adapter/postgres/pglock and adapter/memory have one")
+	}
+	l := &Locker{driver: d, lines: lines{byKey: map[Digest]*line{}}}
+	if o != nil {
+		l.opts = *o
+	}
+	if err := l.opts.fill(d.MaxLease()); err != nil {
+		return nil, err
+	}
+	var err error
+	l.metrics, err = newMetrics(l.opts.Meter)
+	return l, err
+}
+
+// Acquire takes the lock on key, waiting for it where another holds it. A nil o means the locker's defaults. The error has the code
+// LOCK_ACQUISITION_TIMEOUT where the wait has passed, it is ctx's where that ended, [ErrInsideTransaction] or [ErrAlreadyHeld] where the call is
+// refused, and otherwise the store's, at once. After an error nothing is held: what the store may have granted is given back.
+func (l *Locker) Acquire(ctx context.Context, key string, o *AcquireOptions) (*Lease, error) {
+	began := time.Now()
+	lease, err := l.acquire(ctx, Key{l.opts.Region, key}, o, began)
+	l.metrics.acquired(ctx, err, time.Since(began))
+	return lease, err
+}
+
+func (l *Locker) acquire(ctx context.Context, k Key, o *AcquireOptions, began time.Time) (*Lease, error) {
+	if err := canceled(ctx); err != nil {
+		return nil, err
+	}
+	bounds, err := l.bounds(o)
+	if err != nil {
+		return nil, err
+	}
+	if _, open := tx.FromContext(ctx); open {
+		return nil, ErrInsideTransaction
+	}
+	a := attempt{locker: l, key: k, digest: k.Digest(), bounds: bounds, deadline: began.Add(bounds.Wait)}
+	if l.holds(ctx, a.digest) {
+		return nil, ErrAlreadyHeld
+	}
+	_, _ = rand.Read(a.token[:]) // it never fails
+	return a.run(ctx)
+}
+
+// Do runs fn while holding the lock on key, and gives it back after fn, and so after whatever transaction fn ran, has ended, be it by a panic. fn's
+// context is [Lease.Context]. fn's error is returned as it is, and what went wrong with giving back is then only logged and counted; without one
+// it is returned, [ErrLeaseExpired] where the lease had passed.
+func (l *Locker) Do(ctx context.Context, key string, o *AcquireOptions, fn func(ctx context.Context) error) (err error) {
+	lease, err := l.Acquire(ctx, key, o)
+	if err != nil {
+		return err
+	}
+	returned := false
+	defer func() {
+		switch failed := lease.Release(ctx); {
+		case failed == nil:
+		case returned && err == nil:
+			err = failed
+		default:
+			l.opts.Logger.WarnContext(ctx, "a lock could not be given back in order after work that failed", "key", lease.key.Display(), "cause", failed)
+		}
+	}()
+	held, cancel := lease.Context(ctx)
+	defer cancel()
+	err = fn(held)
+	returned = true
+	return err
+}
+
+// call runs one request to the store, bounded, and apart from the caller's cancellation but for answerTimeout after it.
+func call[T any](ctx context.Context, bound time.Duration, request func(ctx context.Context) (T, error)) (T, error) {
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(answerTimeout, cancel) })
+	defer stop()
+	return request(detached)
+}

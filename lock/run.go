@@ -1,0 +1,40 @@
+package lock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Pauses after a connection was lost, for the first and at most.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Run listens for releases in other processes until ctx ends, and then returns nil. Waiters do without it: they find what they do not hear of by
+// polling. It is run once, and only waits where the driver is no [Listener].
+func (l *Locker) Run(ctx context.Context) error {
+	listener, ok := l.driver.(Listener)
+	if !ok {
+		<-ctx.Done()
+		return nil
+	}
+	pause := firstPause
+	for ctx.Err() == nil {
+		err := listener.Listen(ctx, func() {
+			pause = firstPause
+			l.lines.ringAll() // what was released before may have been missed
+		}, l.lines.ring)
+		if ctx.Err() != nil {
+			return nil
+		}
+		l.opts.Logger.WarnContext(ctx, "releases of locks in other processes are not heard, so waiters poll; listening again", "pause", pause, "cause", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause - rand.N(pause/4)): //nolint:gosec // spreading load needs no secrecy
+		}
+		pause = min(2*pause, longestPause)
+	}
+	return nil
+}
