@@ -27,7 +27,7 @@ func (l *Locker) Run(ctx context.Context) error {
 			l.lines.ringAll() // what was released before may have been missed
 		}, l.lines.ring)
 		if ctx.Err() != nil {
-			return nil
+			break // it ended as it was told to
 		}
 		l.opts.Logger.WarnContext(ctx, "releases of locks in other processes are not heard, so waiters poll; listening again", "pause", pause, "cause", err)
 		select {
