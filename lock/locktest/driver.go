@@ -165,6 +165,10 @@ func length(ctx context.Context, s Store) {
 	lasts(ctx, s.Driver, k, time.Minute, "a new lease")
 	refused(ctx, s.Other, k, true, "a held key")
 	lasts(ctx, s.Other, k, time.Minute, "a lease beside which another was asked for")
+	<-time.After(3 * time.Millisecond)
+	h, err := s.Other.Acquire(ctx, k, token(), time.Millisecond, false)
+	suite.Must(err, "acquiring a held key for a moment")
+	isHeld(h, "a key that is held for longer than the asker would")
 	gives(ctx, lock.Released, s.Driver, k, t, "a held key")
 
 	longest := s.Driver.MaxLease()

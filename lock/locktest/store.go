@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"testing"
@@ -22,7 +23,12 @@ type Store struct {
 	Other  lock.Driver // another node on the same store
 	// Expire makes the lease of whoever holds k pass now, as if its time had gone by. Nothing else changes; a free key stays free.
 	Expire func(ctx context.Context, k lock.Key) error
+
+	soon time.Duration
 }
+
+// bound is what is enough for any store to do a few things in.
+func (s Store) bound() time.Duration { return cmp.Or(s.soon, 10*time.Second) }
 
 // long is a lease that outlasts any check.
 const long = 10 * time.Minute

@@ -11,9 +11,6 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// soon is enough for any store to do a few things in.
-const soon = 10 * time.Second
-
 // locker returns one that polls often.
 func locker(d lock.Driver) *lock.Locker {
 	l, err := lock.New(d, &lock.Options{Poll: 10 * time.Millisecond})
@@ -22,8 +19,8 @@ func locker(d lock.Driver) *lock.Locker {
 }
 
 // listen runs Listen of a driver beside what during does, which begins once it hears.
-func listen(ctx context.Context, d lock.Listener, during func(heard <-chan lock.Digest)) {
-	ctx, cancel := context.WithTimeout(ctx, 3*soon)
+func (s Store) listen(ctx context.Context, d lock.Listener, during func(heard <-chan lock.Digest)) {
+	ctx, cancel := context.WithTimeout(ctx, 3*s.bound())
 	defer cancel()
 	ready, heard, ended := make(chan struct{}, 1), make(chan lock.Digest, 100), make(chan error, 1)
 	go func() {
@@ -43,7 +40,7 @@ func listen(ctx context.Context, d lock.Listener, during func(heard <-chan lock.
 	case <-ready:
 	case err := <-ended:
 		suite.Fail("listening ended before it began: %v", err)
-	case <-time.After(soon):
+	case <-time.After(s.bound()):
 		suite.Fail("it is never ready to hear releases")
 	}
 	during(heard)
@@ -53,7 +50,7 @@ func listen(ctx context.Context, d lock.Listener, during func(heard <-chan lock.
 		if err == nil {
 			suite.Fail("listening that ended returned no error")
 		}
-	case <-time.After(soon):
+	case <-time.After(s.bound()):
 		suite.Fail("listening goes on after its context has ended")
 	}
 }
@@ -63,7 +60,7 @@ func hint(ctx context.Context, s Store) {
 	if !ok {
 		return
 	}
-	listen(ctx, l, func(heard <-chan lock.Digest) {
+	s.listen(ctx, l, func(heard <-chan lock.Digest) {
 		quiet, busy := key("nobody waits for it"), key("the one with a waiter")
 		for range 2 {
 			t := takes(ctx, s.Driver, quiet, long, "a free key")
@@ -75,7 +72,7 @@ func hint(ctx context.Context, s Store) {
 			select {
 			case k := <-heard:
 				suite.Equal(busy.Digest(), k, "the key of which the release is announced")
-			case <-time.After(soon):
+			case <-time.After(s.bound()):
 				suite.Fail("the release of a contended key is not announced")
 			}
 		}
@@ -84,7 +81,7 @@ func hint(ctx context.Context, s Store) {
 
 func deaf(ctx context.Context, s Store) {
 	if l, ok := s.Driver.(lock.Listener); ok {
-		listen(ctx, l, func(<-chan lock.Digest) {})
+		s.listen(ctx, l, func(<-chan lock.Digest) {})
 	}
 }
 
@@ -122,10 +119,11 @@ func crowd(ctx context.Context, s Store) {
 	lockers := []*lock.Locker{locker(s.Driver), locker(s.Other)}
 	for i := range cap(errs) {
 		waiting.Go(func() {
-			errs <- lockers[i%2].Do(ctx, k.Name, &lock.AcquireOptions{Wait: 3 * soon, Lease: long}, func(context.Context) error {
+			errs <- lockers[i%2].Do(ctx, k.Name, &lock.AcquireOptions{Wait: 3 * s.bound(), Lease: long}, func(context.Context) error {
 				if inside.Add(1) > 1 {
 					beside.Store(true)
 				}
+				pause(ctx, time.Millisecond)
 				inside.Add(-1)
 				return nil
 			})
@@ -133,7 +131,7 @@ func crowd(ctx context.Context, s Store) {
 	}
 	for _, d := range []lock.Driver{s.Driver, s.Other} {
 		for range 10 {
-			bounded, cancel := context.WithTimeout(ctx, soon/4)
+			bounded, cancel := context.WithTimeout(ctx, s.bound()/4)
 			renews(bounded, true, d, k, t, long, "a key that many wait for")
 			cancel()
 		}
@@ -163,7 +161,7 @@ func handOver(ctx context.Context, s Store) {
 		t := takes(ctx, s.Driver, k, how.lease, "a new key")
 		got := make(chan error, 1)
 		go func() {
-			_, err := l.Acquire(ctx, k.Name, &lock.AcquireOptions{Wait: soon, Lease: soon})
+			_, err := l.Acquire(ctx, k.Name, &lock.AcquireOptions{Wait: s.bound(), Lease: long})
 			got <- err
 		}()
 		how.end(k, t)
