@@ -21,20 +21,22 @@ func (l *Locker) Run(ctx context.Context) error {
 		return nil
 	}
 	pause := firstPause
-	for ctx.Err() == nil {
+	for {
 		err := listener.Listen(ctx, func() {
 			pause = firstPause
 			l.lines.ringAll() // what was released before may have been missed
 		}, l.lines.ring)
-		if ctx.Err() != nil {
-			break // it ended as it was told to
+		select {
+		case <-ctx.Done():
+			return nil
+		default:
 		}
 		l.opts.Logger.WarnContext(ctx, "releases of locks in other processes are not heard, so waiters poll; listening again", "pause", pause, "cause", err)
 		select {
 		case <-ctx.Done():
+			return nil
 		case <-time.After(pause - rand.N(pause/4)): //nolint:gosec // spreading load needs no secrecy
 		}
 		pause = min(2*pause, longestPause)
 	}
-	return nil
 }

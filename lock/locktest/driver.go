@@ -38,7 +38,7 @@ func driverChecks() []suite.Check[Store] {
 		{Name: "a call that is cut off leaves nothing behind", Run: cut},
 		{Name: "waiters leave the holder its connections", Run: crowd},
 		{Name: "a waiter gets what is given back or has passed", Run: handOver},
-		{Name: "the history is that of a lock", Run: func(ctx context.Context, s Store) { play(ctx, s, HistoryOptions{Workers: 6, Rounds: 8, Keys: 2}) }},
+		{Name: "the history is that of a lock", Run: func(ctx context.Context, s Store) { play(ctx, s, HistoryOptions{Workers: 6, Rounds: 25, Keys: 2}) }},
 	}
 }
 

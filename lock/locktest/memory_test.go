@@ -232,7 +232,7 @@ func (n node) Renew(ctx context.Context, k lock.Key, token lock.Token, lease tim
 	defer leave()
 	id, now := n.id(k), time.Now()
 	r, h := n.holder(id, now)
-	if n.nth(4, "now and then loses a lease") {
+	if n.nth(2, "now and then loses a lease") {
 		delete(n.rows, id)
 		return h.Held && r.token == token, nil
 	}

@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -41,7 +40,7 @@ func play(ctx context.Context, s Store, o HistoryOptions) {
 	}
 	p := &player{Store: s, HistoryOptions: o, history: &history{began: time.Now()}}
 	for i, d := range []lock.Driver{s.Driver, s.Other} {
-		l, err := lock.New(p.history.record(d), &lock.Options{Poll: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		l, err := lock.New(p.history.record(d), &lock.Options{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 		suite.Must(err, "lock.New")
 		p.lockers[i] = l
 	}
@@ -101,7 +100,7 @@ func (p *player) round(ctx context.Context, l *lock.Locker) {
 	}
 	if natural {
 		p.believe(lease, n, token)
-		if chance(3) { // overrun
+		if chance(2) { // overrun
 			<-lease.Done()
 			pause(ctx, 60*time.Millisecond)
 		}
@@ -122,7 +121,7 @@ func (p *player) believe(lease *lock.Lease, n int, token lock.Token) {
 // expire ends leases now and then.
 func (p *player) expire(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, 20*time.Millisecond)
+		pause(ctx, 8*time.Millisecond)
 		if n := rand.IntN(p.Keys); n%2 == 1 { //nolint:gosec // any key will do
 			call := p.history.now()
 			err := p.Expire(ctx, key(name(n)))

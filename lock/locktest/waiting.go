@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 
 // locker returns one that polls often.
 func locker(d lock.Driver) *lock.Locker {
-	l, err := lock.New(d, &lock.Options{Poll: 10 * time.Millisecond})
+	l, err := lock.New(d, &lock.Options{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	suite.Must(err, "lock.New")
 	return l
 }
@@ -112,7 +113,10 @@ func cut(ctx context.Context, s Store) {
 func crowd(ctx context.Context, s Store) {
 	k := key("orders/17")
 	t := takes(ctx, s.Driver, k, long, "a new key")
+	ctx, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
 	var inside atomic.Int32
 	var beside atomic.Bool
 	errs := make(chan error, 40)
@@ -147,6 +151,10 @@ func crowd(ctx context.Context, s Store) {
 
 // handOver has nothing listened to: what is not heard is found all the same.
 func handOver(ctx context.Context, s Store) {
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
 	l := locker(s.Other)
 	for _, how := range []struct {
 		what  string
@@ -160,10 +168,10 @@ func handOver(ctx context.Context, s Store) {
 		k := key("one " + how.what)
 		t := takes(ctx, s.Driver, k, how.lease, "a new key")
 		got := make(chan error, 1)
-		go func() {
+		waiting.Go(func() {
 			_, err := l.Acquire(ctx, k.Name, &lock.AcquireOptions{Wait: s.bound(), Lease: long})
 			got <- err
-		}()
+		})
 		how.end(k, t)
 		suite.Must(<-got, "waiting for a key "+how.what)
 	}
