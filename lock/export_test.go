@@ -1,0 +1,8 @@
+package lock
+
+// Lines returns how many keys l has a line for.
+func Lines(l *Locker) int {
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	return len(l.lines.byKey)
+}

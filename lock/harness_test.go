@@ -1,0 +1,277 @@
+package lock_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/goleak"
+
+	"caskeleton.dev/adapter/memory"
+	"caskeleton.dev/lock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// store is the driver in memory with what a test makes of its calls.
+type store struct {
+	*memory.Locks
+
+	mu    sync.Mutex
+	calls map[string]int
+	// before is asked before a call takes effect, after once it has, with the call's name; an error is the answer.
+	before, after func(ctx context.Context, call string) error
+}
+
+func newStore() *store { return &store{Locks: memory.NewLocks(nil), calls: map[string]int{}} }
+
+// around runs one call.
+func around[T any](ctx context.Context, s *store, name string, request func() (T, error)) (T, error) {
+	s.mu.Lock()
+	s.calls[name]++
+	before, after := s.before, s.after
+	s.mu.Unlock()
+	var zero T
+	if before != nil {
+		if err := before(ctx, name); err != nil {
+			return zero, err
+		}
+	}
+	v, err := request()
+	if after != nil && err == nil {
+		if err := after(ctx, name); err != nil {
+			return zero, err
+		}
+	}
+	return v, err
+}
+
+func (s *store) Acquire(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration, waiting bool) (lock.Holder, error) {
+	return around(ctx, s, "acquire", func() (lock.Holder, error) { return s.Locks.Acquire(ctx, k, t, lease, waiting) })
+}
+
+func (s *store) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
+	return around(ctx, s, "look", func() (lock.Holder, error) { return s.Locks.Look(ctx, k) })
+}
+
+func (s *store) Renew(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration) (bool, error) {
+	return around(ctx, s, "renew", func() (bool, error) { return s.Locks.Renew(ctx, k, t, lease) })
+}
+
+func (s *store) Release(ctx context.Context, k lock.Key, t lock.Token) (lock.Freed, error) {
+	return around(ctx, s, "release", func() (lock.Freed, error) { return s.Locks.Release(ctx, k, t) })
+}
+
+// be sets what the calls meet from now on.
+func (s *store) be(before, after func(ctx context.Context, call string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.after = before, after
+}
+
+// count returns how often a call was made; "" stands for all.
+func (s *store) count(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call != "" {
+		return s.calls[call]
+	}
+	n := 0
+	for _, c := range s.calls {
+		n += c
+	}
+	return n
+}
+
+// on has a hook apply to one kind of call.
+func on(call string, hook func(ctx context.Context) error) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error {
+		if name != call {
+			return nil
+		}
+		return hook(ctx)
+	}
+}
+
+// stall lets d go by, or the rest of ctx.
+func stall(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// bench is a locker under test with what surrounds it.
+type bench struct {
+	*testing.T
+
+	store *store
+	meter *meter
+	log   *syncBuffer
+	*lock.Locker
+}
+
+// locking runs test in a bubble where time is its own.
+func locking(t *testing.T, test func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t, store: newStore()}
+		b.Locker, b.meter, b.log = newLocker(t, b.store, lock.Options{})
+		test(b)
+	})
+}
+
+func newLocker(t *testing.T, d lock.Driver, o lock.Options) (*lock.Locker, *meter, *syncBuffer) {
+	t.Helper()
+	m, log := &meter{sums: map[string]float64{}}, &syncBuffer{}
+	o.Meter, o.Logger = m, slog.New(slog.NewTextHandler(log, nil))
+	l, err := lock.New(d, &o)
+	require.NoError(t, err)
+	return l, m, log
+}
+
+// take acquires with a wait and a lease, and fails unless that works.
+func (b *bench) take(key string, wait, lease time.Duration) *lock.Lease {
+	b.Helper()
+	l, err := b.Acquire(b.Context(), key, &lock.AcquireOptions{Wait: wait, Lease: lease})
+	require.NoError(b, err)
+	return l
+}
+
+// free says whether another process would get key.
+func (b *bench) free(key string) bool {
+	b.Helper()
+	h, err := b.store.Locks.Look(b.Context(), lock.Key{Region: "DEFAULT", Name: key})
+	require.NoError(b, err)
+	return !h.Held
+}
+
+// pass lets d go by.
+func (b *bench) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// lines counts the lines that hold all of texts.
+func (b *syncBuffer) lines(texts ...string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(b.String()) {
+		found := true
+		for _, text := range texts {
+			found = found && strings.Contains(line, text)
+		}
+		if found {
+			n++
+		}
+	}
+	return n
+}
+
+// meter adds up what is recorded, by instrument and outcome; of the histogram, the number and the sum.
+type meter struct {
+	noop.MeterProvider
+
+	mu   sync.Mutex
+	sums map[string]float64
+}
+
+func (m *meter) add(name string, v float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sums[name] += v
+}
+
+// all returns what is not zero.
+func (m *meter) all() map[string]float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]float64{}
+	for name, v := range m.sums {
+		if v != 0 {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+func (m *meter) get(name string) float64 { return m.all()[name] }
+
+func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return instruments{m: m} }
+
+type instruments struct {
+	noop.Meter
+
+	m *meter
+}
+
+func (i instruments) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return counter{name: name, m: i.m}, nil
+}
+
+func (i instruments) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+	return upDown{name: name, m: i.m}, nil
+}
+
+func (i instruments) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return histogram{name: name, m: i.m}, nil
+}
+
+type counter struct {
+	noop.Int64Counter
+
+	name string
+	m    *meter
+}
+
+func (c counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
+	name := c.name
+	set := metric.NewAddConfig(o).Attributes()
+	if v, ok := set.Value("outcome"); ok {
+		name += " " + v.AsString()
+	}
+	c.m.add(name, float64(n))
+}
+
+type upDown struct {
+	noop.Int64UpDownCounter
+
+	name string
+	m    *meter
+}
+
+func (u upDown) Add(_ context.Context, n int64, _ ...metric.AddOption) { u.m.add(u.name, float64(n)) }
+
+type histogram struct {
+	noop.Float64Histogram
+
+	name string
+	m    *meter
+}
+
+func (h histogram) Record(_ context.Context, v float64, _ ...metric.RecordOption) {
+	h.m.add(h.name+" count", 1)
+	h.m.add(h.name+" sum", v)
+}
