@@ -140,18 +140,18 @@ func newLocker(t *testing.T, d lock.Driver, o lock.Options) (*lock.Locker, *mete
 	return l, m, log
 }
 
-// take acquires with a wait and a lease, and fails unless that works.
-func (b *bench) take(key string, wait, lease time.Duration) *lock.Lease {
+// take acquires a free key, and fails unless that works.
+func (b *bench) take(key string, lease time.Duration) *lock.Lease {
 	b.Helper()
-	l, err := b.Acquire(b.Context(), key, &lock.AcquireOptions{Wait: wait, Lease: lease})
+	l, err := b.Acquire(b.Context(), key, &lock.AcquireOptions{Lease: lease})
 	require.NoError(b, err)
 	return l
 }
 
-// free says whether another process would get key.
-func (b *bench) free(key string) bool {
+// free says whether the store has nobody hold "k".
+func (b *bench) free() bool {
 	b.Helper()
-	h, err := b.store.Locks.Look(b.Context(), lock.Key{Region: "DEFAULT", Name: key})
+	h, err := b.store.Locks.Look(b.Context(), lock.Key{Region: "DEFAULT", Name: "k"})
 	require.NoError(b, err)
 	return !h.Held
 }
@@ -217,7 +217,7 @@ func (m *meter) all() map[string]float64 {
 	return all
 }
 
-func (m *meter) get(name string) float64 { return m.all()[name] }
+func (m *meter) get(name string) int { return int(m.all()[name]) }
 
 func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return instruments{m: m} }
 

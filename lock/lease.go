@@ -67,64 +67,6 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Renew makes the lease end that long from now. [ErrLeaseExpired] means that it was lost; after any other error it lasts as long as before, or as
-// asked for, whichever is shorter.
-func (l *Lease) Renew(ctx context.Context, lease time.Duration) error {
-	if err := checkLease(lease, l.locker.driver.MaxLease()); err != nil {
-		return err
-	}
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	if err := l.over(); err != nil {
-		return err
-	}
-	sent := time.Now()
-	fresh := sent.Add(lease - margin(lease))
-	l.mu.Lock()
-	left := l.deadline.Sub(sent)
-	l.mu.Unlock()
-	if fresh.Before(sent.Add(left)) { // what fails may have taken effect
-		l.extend(lease, fresh)
-	}
-	renewed, err := call(ctx, left, func(ctx context.Context) (bool, error) { return l.locker.driver.Renew(ctx, l.key, l.token, lease) })
-	switch {
-	case err != nil:
-		return fmt.Errorf("lock.Renew: %w", err)
-	case !renewed:
-		l.finish(ErrLeaseExpired)
-		l.report(ctx)
-		return fault.New(fault.LockLeaseLost, "lock.Renew", nil)
-	}
-	l.extend(lease, fresh)
-	return l.over()
-}
-
-// KeepAlive renews the lease at each third of it, until ctx ends or the lease is released (nil) or lost ([ErrLeaseExpired]). Renewals that fail are
-// tried again while the lease lasts. It is the only watchdog there is: run it beside the work, and let ctx bound how long that may take.
-func (l *Lease) KeepAlive(ctx context.Context) error {
-	for {
-		l.mu.Lock()
-		length := l.length
-		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.Done():
-			if err := l.over(); !errors.Is(err, errReleased) {
-				return err
-			}
-			return nil
-		case <-time.After(length / 3):
-		}
-		bounded, cancel := context.WithTimeout(ctx, length/3)
-		err := l.Renew(bounded, length)
-		cancel()
-		if err != nil && l.ctx.Err() == nil && ctx.Err() == nil {
-			l.locker.opts.Logger.WarnContext(ctx, "a lock's lease could not be renewed; trying again while it lasts", "key", l.key.Display(), "cause", err)
-		}
-	}
-}
-
 // Release gives the key back. It works under a ctx that has ended, and takes 5 s at most. [ErrLeaseExpired] means that the lease had passed before;
 // whoever holds the key now keeps it. It may be repeated, which changes nothing but after an error of the store's, and returns the same.
 func (l *Lease) Release(ctx context.Context) error {
@@ -158,16 +100,6 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	l.settled = true
 	return l.result
-}
-
-// extend sets the local deadline, unless the lease is over.
-func (l *Lease) extend(length time.Duration, deadline time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.length, l.deadline = length, deadline
-	if l.ctx.Err() == nil {
-		l.timer.Reset(time.Until(deadline))
-	}
 }
 
 // expire is what the timer calls. A lease that was renewed meanwhile goes on.

@@ -11,3 +11,10 @@ func (d *Locks) Expire(k lock.Key) {
 		d.leases[k.Digest()] = l
 	}
 }
+
+// Len returns how many leases are kept, those that have passed among them.
+func (d *Locks) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.leases)
+}
