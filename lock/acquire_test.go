@@ -19,7 +19,7 @@ var errBoom = errors.New("boom")
 func boom(context.Context) error { return errBoom }
 
 func TestWithoutContentionTwoRequestsDo(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
 		require.Equal(b, "k", l.Key())
 		require.False(b, b.free())
@@ -53,7 +53,7 @@ func TestBoundsAreRefused(t *testing.T) {
 	_, err := lock.New(nil, nil)
 	require.ErrorContains(t, err, "a driver is required")
 
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		for _, c := range []struct {
 			o    lock.AcquireOptions
 			want string
@@ -73,7 +73,7 @@ func TestBoundsAreRefused(t *testing.T) {
 
 // The defaults are found by what they do.
 func TestDefaults(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		first, err := b.Acquire(b.Context(), "k", nil)
 		require.NoError(b, err)
 		t0 := time.Now()
@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestNoWaitTriesOnce(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		t0 := time.Now()
 		_, err := b.Acquire(b.Context(), "k", &lock.AcquireOptions{})
@@ -111,7 +111,7 @@ func TestNoWaitTriesOnce(t *testing.T) {
 
 // A crashed holder is one that never releases.
 func TestACrashedHolderIsNoObstacle(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		b.take("k", time.Minute)
 		b.pass(time.Minute - 1)
 		_, err := b.Acquire(b.Context(), "k", &lock.AcquireOptions{})
@@ -123,7 +123,7 @@ func TestACrashedHolderIsNoObstacle(t *testing.T) {
 
 func TestTheWaitEndsExactly(t *testing.T) {
 	for _, wait := range []time.Duration{1, time.Millisecond, 99 * time.Millisecond, 7 * time.Second} {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			held := b.take("k", time.Minute)
 			t0 := time.Now()
 			_, err := b.Acquire(b.Context(), "k", &lock.AcquireOptions{Wait: wait})
@@ -135,7 +135,7 @@ func TestTheWaitEndsExactly(t *testing.T) {
 }
 
 func TestAWaitShorterThanAPollLooksToo(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{})
 		held := b.take("k", time.Minute)
 		time.AfterFunc(20*time.Millisecond, func() { _ = held.Release(b.Context()) })
@@ -146,7 +146,7 @@ func TestAWaitShorterThanAPollLooksToo(t *testing.T) {
 }
 
 func TestCancellationEndsAWaitAtOnce(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		for _, others := range []int{0, 1} { // the one that is cancelled asks the store, or waits behind one that does
 			ctx, cancel := context.WithCancelCause(b.Context())
@@ -181,7 +181,7 @@ func TestCancellationEndsAWaitAtOnce(t *testing.T) {
 }
 
 func TestACallersDeadlineEndsAWait(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
@@ -194,7 +194,7 @@ func TestACallersDeadlineEndsAWait(t *testing.T) {
 }
 
 func TestRegionsAndKeysAreExact(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{Region: "other"})
 		var leases []*lock.Lease
 		for _, key := range []string{"", "k", "K", "k ", "0", "641", "k\x00"} { // 0 and 641 once shared a stripe
@@ -217,7 +217,7 @@ func (noConn) Commit(context.Context) error                            { return 
 func (noConn) Rollback(context.Context) error                          { return nil }
 
 func TestInsideATransactionIsRefused(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		r, err := tx.NewRunner(noConn{}, nil)
 		require.NoError(b, err)
 		held := b.take("held", time.Minute)
@@ -242,7 +242,7 @@ func TestInsideATransactionIsRefused(t *testing.T) {
 }
 
 func TestNotReentrant(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{Region: "other"})
 		outer := b.take("outer", time.Minute)
 		ctx, cancel := outer.Context(b.Context())

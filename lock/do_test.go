@@ -13,7 +13,7 @@ import (
 )
 
 func TestDoHoldsWhileItRuns(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		require.NoError(b, b.Do(b.Context(), "k", nil, func(ctx context.Context) error {
 			require.False(b, b.free())
 			require.NoError(b, ctx.Err())
@@ -42,7 +42,7 @@ func (c committed) Commit(context.Context) error {
 }
 
 func TestDoReleasesAfterTheCommit(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		commits := 0
 		r, err := tx.NewRunner(committed{b: b, n: &commits}, nil)
 		require.NoError(b, err)
@@ -55,7 +55,7 @@ func TestDoReleasesAfterTheCommit(t *testing.T) {
 }
 
 func TestDoReleasesWhateverHappens(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		require.PanicsWithValue(b, "at the disco", func() {
 			_ = b.Do(b.Context(), "k", nil, func(context.Context) error { panic("at the disco") })
 		})
@@ -85,7 +85,7 @@ func TestTheBodysErrorWins(t *testing.T) {
 		<-time.After(time.Second)
 		return errBoom
 	}
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		o := &lock.AcquireOptions{Lease: time.Second}
 		require.Equal(b, errBoom, b.Do(b.Context(), "k", o, overrun))
 		require.Equal(b, 1, b.meter.get("lock.lease.expired"))
@@ -108,7 +108,7 @@ func TestTheBodysErrorWins(t *testing.T) {
 // What went wrong with giving back is told where nothing else did.
 func TestABodyThatSucceeded(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		require.ErrorIs(b, b.Do(b.Context(), "k", &lock.AcquireOptions{Lease: time.Second}, func(context.Context) error {
 			<-time.After(time.Second)
 			return nil

@@ -55,26 +55,41 @@ func around[T any](ctx context.Context, s *store, name string, request func() (T
 }
 
 func (s *store) Acquire(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration, waiting bool) (lock.Holder, error) {
-	return around(ctx, s, "acquire", func() (lock.Holder, error) { return s.Locks.Acquire(ctx, k, t, lease, waiting) })
+	return around(ctx, s, "acquire", func() (lock.Holder, error) { return s.locks().Acquire(ctx, k, t, lease, waiting) })
 }
 
 func (s *store) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
-	return around(ctx, s, "look", func() (lock.Holder, error) { return s.Locks.Look(ctx, k) })
+	return around(ctx, s, "look", func() (lock.Holder, error) { return s.locks().Look(ctx, k) })
 }
 
 func (s *store) Renew(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration) (bool, error) {
-	return around(ctx, s, "renew", func() (bool, error) { return s.Locks.Renew(ctx, k, t, lease) })
+	return around(ctx, s, "renew", func() (bool, error) { return s.locks().Renew(ctx, k, t, lease) })
 }
 
 func (s *store) Release(ctx context.Context, k lock.Key, t lock.Token) (lock.Freed, error) {
-	return around(ctx, s, "release", func() (lock.Freed, error) { return s.Locks.Release(ctx, k, t) })
+	return around(ctx, s, "release", func() (lock.Freed, error) { return s.locks().Release(ctx, k, t) })
 }
+
+func (s *store) MaxLease() time.Duration { return s.locks().MaxLease() }
 
 // be sets what the calls meet from now on.
 func (s *store) be(before, after func(ctx context.Context, call string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before, s.after = before, after
+}
+
+// forget has nobody hold anything any more.
+func (s *store) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Locks = memory.NewLocks(nil)
+}
+
+func (s *store) locks() *memory.Locks {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Locks
 }
 
 // count returns how often a call was made; "" stands for all.
@@ -121,8 +136,8 @@ type bench struct {
 	*lock.Locker
 }
 
-// locking runs test in a bubble where time is its own.
-func locking(t *testing.T, test func(b *bench)) {
+// bubble runs test in a bubble where time is its own.
+func bubble(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, store: newStore()}

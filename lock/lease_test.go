@@ -25,7 +25,7 @@ func over(l *lock.Lease) bool {
 // TestTheHolderKnowsFirst: the lease is counted from before it was asked for, and a little early, so that it ends here before it does in the store.
 func TestTheHolderKnowsFirst(t *testing.T) {
 	for lease, margin := range map[time.Duration]time.Duration{2 * time.Second: 100 * time.Millisecond, time.Hour: time.Second} {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			slow := on("acquire", func(ctx context.Context) error { return stall(ctx, 500*time.Millisecond) })
 			b.store.be(slow, slow) // on the way there and back
 			t0 := time.Now()
@@ -48,7 +48,7 @@ func TestTheHolderKnowsFirst(t *testing.T) {
 }
 
 func TestTheContextOfALease(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
 		type name struct{}
 		parent, cancelParent := context.WithCancelCause(context.WithValue(b.Context(), name{}, "parent"))
@@ -72,7 +72,7 @@ func TestTheContextOfALease(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
@@ -93,7 +93,7 @@ func TestRelease(t *testing.T) {
 func TestALateReleaseIsToldOnce(t *testing.T) {
 	for name, taken := range map[string]bool{"nobody took it": false, "another has it": true} {
 		t.Run(name, func(t *testing.T) {
-			locking(t, func(b *bench) {
+			bubble(t, func(b *bench) {
 				l := b.take("k", time.Second)
 				b.pass(time.Second)
 				var next *lock.Lease
@@ -118,7 +118,7 @@ func TestALateReleaseIsToldOnce(t *testing.T) {
 
 // TestAReleaseWhoseAnswerIsLost may be repeated, and is not taken for a loss of the lease.
 func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
 		b.store.be(nil, on("release", boom))
 		require.ErrorIs(b, l.Release(b.Context()), errBoom)
@@ -146,22 +146,28 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 			require.ErrorIs(b, err, lock.ErrLeaseExpired, "that is known without the store")
 			require.ErrorIs(b, l.Release(b.Context()), lock.ErrLeaseExpired)
 		}
+		b.store.be(nil, nil)
+		require.ErrorIs(b, l.Release(b.Context()), lock.ErrLeaseExpired, "it stays so")
 		require.Equal(b, 1, b.meter.get("lock.lease.expired"))
 	})
 }
 
 func TestAReleaseIsBounded(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
 		b.store.be(on("release", func(ctx context.Context) error { return stall(ctx, time.Hour) }), nil)
 		t0 := time.Now()
 		require.ErrorIs(b, l.Release(b.Context()), context.DeadlineExceeded)
 		require.Equal(b, 5*time.Second, time.Since(t0))
+		b.store.be(on("release", func(ctx context.Context) error { return stall(ctx, 4*time.Second) }), nil)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		require.NoError(b, l.Release(ctx), "it takes as long for a caller who is gone")
 	})
 }
 
 func TestRenew(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", 2*time.Second)
 		b.pass(time.Second)
 		require.NoError(b, l.Renew(b.Context(), 10*time.Second))
@@ -188,11 +194,11 @@ func TestRenew(t *testing.T) {
 
 // TestALostLeaseIsToldByARenewal, where the store ended it before its time.
 func TestALostLeaseIsToldByARenewal(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l := b.take("k", time.Hour)
 		ctx, cancel := l.Context(b.Context())
 		defer cancel()
-		b.store.Locks = newStore().Locks // it forgot
+		b.store.forget()
 		require.ErrorIs(b, l.Renew(b.Context(), time.Hour), lock.ErrLeaseExpired)
 		synctest.Wait()
 		require.ErrorIs(b, context.Cause(ctx), lock.ErrLeaseExpired)
@@ -204,7 +210,7 @@ func TestALostLeaseIsToldByARenewal(t *testing.T) {
 // TestARenewalThatFails leaves the lease as it was, or as it would be, whichever ends first.
 func TestARenewalThatFails(t *testing.T) {
 	for lease, left := range map[time.Duration]time.Duration{time.Hour: 10 * time.Second, 4 * time.Second: 4 * time.Second} {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 10*time.Second)
 			b.store.be(nil, on("renew", boom))
 			require.ErrorIs(b, l.Renew(b.Context(), lease), errBoom)
@@ -214,7 +220,7 @@ func TestARenewalThatFails(t *testing.T) {
 			require.True(b, over(l))
 		})
 	}
-	locking(t, func(b *bench) { // one that hangs goes on no longer than the lease
+	bubble(t, func(b *bench) { // one that hangs goes on no longer than the lease
 		l := b.take("k", 10*time.Second)
 		b.store.be(on("renew", func(ctx context.Context) error { return stall(ctx, time.Hour) }), nil)
 		t0 := time.Now()
@@ -225,7 +231,7 @@ func TestARenewalThatFails(t *testing.T) {
 
 // TestNothingRenewsUnasked: a lease of which nobody says so ends, whatever its holder does.
 func TestNothingRenewsUnasked(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		require.ErrorIs(b, b.Do(b.Context(), "k", &lock.AcquireOptions{Lease: time.Second}, func(ctx context.Context) error {
 			b.pass(time.Minute)
 			require.Error(b, ctx.Err())
@@ -242,7 +248,7 @@ func TestKeepAlive(t *testing.T) {
 		return ended
 	}
 	t.Run("until the context ends", func(t *testing.T) {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 3*time.Second)
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := start(ctx, l)
@@ -257,7 +263,7 @@ func TestKeepAlive(t *testing.T) {
 		})
 	})
 	t.Run("until it is released", func(t *testing.T) {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 3*time.Second)
 			ended := start(b.Context(), l)
 			b.pass(10 * time.Second)
@@ -271,17 +277,17 @@ func TestKeepAlive(t *testing.T) {
 		})
 	})
 	t.Run("until it is lost", func(t *testing.T) {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 3*time.Second)
 			ended := start(b.Context(), l)
 			b.pass(500 * time.Millisecond)
-			b.store.Locks = newStore().Locks
+			b.store.forget()
 			require.ErrorIs(b, <-ended, lock.ErrLeaseExpired)
 			require.True(b, over(l))
 		})
 	})
 	t.Run("one failure is no loss", func(t *testing.T) {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 3*time.Second)
 			ended := start(b.Context(), l)
 			b.store.be(on("renew", func(ctx context.Context) error { return stall(ctx, time.Hour) }), nil)
@@ -294,7 +300,7 @@ func TestKeepAlive(t *testing.T) {
 		})
 	})
 	t.Run("a store that is gone", func(t *testing.T) {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			l := b.take("k", 3*time.Second)
 			b.store.be(on("renew", boom), nil)
 			t0 := time.Now()

@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +26,7 @@ func (b *bench) run(l *lock.Locker) (stop func()) {
 }
 
 func TestAReleaseOfAnotherProcessIsHeardAtOnce(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{})
 		stop := b.run(other)
 		held := b.take("k", time.Minute)
@@ -51,28 +53,38 @@ func (d deaf) Listen(ctx context.Context, ready func(), ring func(lock.Digest)) 
 }
 
 func TestListeningIsTakenUpAgain(t *testing.T) {
-	locking(t, func(b *bench) {
-		var at []time.Time
+	bubble(t, func(b *bench) {
+		var mu sync.Mutex
+		var began []time.Time
+		times := func() []time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(began)
+		}
 		l, _, log := newLocker(b.T, deaf{b.store, func(ctx context.Context, ready func(), _ func(lock.Digest)) error {
-			at = append(at, time.Now())
-			if len(at) > 20 {
+			mu.Lock()
+			began = append(began, time.Now())
+			mu.Unlock()
+			if len(times()) > 20 {
 				ready()
 				_ = stall(ctx, time.Second)
 			}
 			return errBoom
 		}}, lock.Options{})
 		stop := b.run(l)
-		for len(at) < 20 {
+		for len(times()) < 20 {
 			b.pass(time.Second)
 		}
+		at := times()
 		require.LessOrEqual(b, at[1].Sub(at[0]), 100*time.Millisecond)
 		for i := 10; i < 20; i++ {
 			require.LessOrEqual(b, at[i].Sub(at[i-1]), 5*time.Second)
 			require.Greater(b, at[i].Sub(at[i-1]), 3*time.Second, "it does not ask what is down again and again")
 		}
-		for len(at) < 22 {
+		for len(times()) < 22 {
 			b.pass(time.Second)
 		}
+		at = times()
 		require.LessOrEqual(b, at[21].Sub(at[20]), time.Second+100*time.Millisecond, "one that worked makes the next pause short")
 		require.GreaterOrEqual(b, log.lines("level=WARN", "cause=boom"), 20)
 		stop()
@@ -81,7 +93,7 @@ func TestListeningIsTakenUpAgain(t *testing.T) {
 
 // TestWhatWasMissedIsLookedFor: a release may have come just before listening began.
 func TestWhatWasMissedIsLookedFor(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		begin := make(chan struct{})
 		l, _, _ := newLocker(b.T, deaf{b.store, func(ctx context.Context, ready func(), _ func(lock.Digest)) error {
 			<-begin
@@ -103,7 +115,7 @@ func TestWhatWasMissedIsLookedFor(t *testing.T) {
 
 // A ring may be about a key that nobody waits for, or that is taken again.
 func TestARingIsOnlyAHint(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		l, _, _ := newLocker(b.T, deaf{b.store, func(ctx context.Context, ready func(), ring func(lock.Digest)) error {
 			ready()
 			for range 100 {
@@ -123,12 +135,12 @@ func TestARingIsOnlyAHint(t *testing.T) {
 	})
 }
 
-// plain hides that a driver hears.
-type plain struct{ lock.Driver }
+// unheard hides that a driver hears.
+type unheard struct{ lock.Driver }
 
 func TestRunOfADriverThatHearsNothing(t *testing.T) {
-	locking(t, func(b *bench) {
-		l, _, _ := newLocker(b.T, plain{b.store}, lock.Options{})
+	bubble(t, func(b *bench) {
+		l, _, _ := newLocker(b.T, unheard{b.store}, lock.Options{})
 		stop := b.run(l)
 		b.pass(time.Hour)
 		stop()

@@ -34,7 +34,7 @@ func (b *bench) wait(ctx context.Context, l *lock.Locker, wait time.Duration) *w
 }
 
 func TestALocalReleaseIsHeardAtOnce(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		w := b.wait(b.Context(), b.Locker, 10*time.Second)
 		b.pass(5*time.Second + 1)
@@ -47,7 +47,7 @@ func TestALocalReleaseIsHeardAtOnce(t *testing.T) {
 }
 
 func TestAReleaseNobodyHearsIsFoundByPolling(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{Poll: 80 * time.Millisecond})
 		held := b.take("k", time.Minute)
 		w := b.wait(b.Context(), other, 10*time.Second)
@@ -67,7 +67,7 @@ func TestAReleaseNobodyHearsIsFoundByPolling(t *testing.T) {
 
 // Jitter keeps apart those who began to wait together.
 func TestPollsAreSpread(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		var mu sync.Mutex
 		at := map[time.Time]bool{}
@@ -94,7 +94,7 @@ func TestPollsAreSpread(t *testing.T) {
 }
 
 func TestAnExpiryIsFoundWhenItIsDue(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		other, _, _ := newLocker(b.T, b.store, lock.Options{Wait: 5 * time.Second, Poll: 5 * time.Second})
 		b.take("k", 2*time.Second)
 		w := b.wait(b.Context(), other, 10*time.Second)
@@ -107,7 +107,7 @@ func TestAnExpiryIsFoundWhenItIsDue(t *testing.T) {
 
 // TestANewHolderIsToldOfAWaiter: it took the key without knowing of the one who has waited all along.
 func TestANewHolderIsToldOfAWaiter(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		k := lock.Key{Region: "DEFAULT", Name: "k"}
 		held := b.take("k", time.Minute)
 		w := b.wait(b.Context(), b.Locker, 10*time.Second)
@@ -134,7 +134,7 @@ func TestANewHolderIsToldOfAWaiter(t *testing.T) {
 }
 
 func TestFirstComeFirstServed(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		var all []*waiter
 		for range 5 {
@@ -172,7 +172,7 @@ func TestAHeadThatLeavesPassesItsPlaceOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			locking(t, func(b *bench) {
+			bubble(t, func(b *bench) {
 				held := b.take("k", time.Minute)
 				ctx, cancel := context.WithCancel(b.Context())
 				first := b.wait(ctx, b.Locker, 10*time.Second)
@@ -198,7 +198,7 @@ func TestAHeadThatLeavesPassesItsPlaceOn(t *testing.T) {
 
 // TestWaitersOfAProcessCostWhatOneCosts counts requests per hand-over among 200 waiters.
 func TestWaitersOfAProcessCostWhatOneCosts(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		const n = 200
 		held := b.take("k", time.Minute)
 		var waiting sync.WaitGroup
@@ -225,7 +225,7 @@ func TestWaitersOfAProcessCostWhatOneCosts(t *testing.T) {
 // A store's error is no contention: it is told at once, and nothing remembers it.
 func TestAnErrorOfTheStoreIsToldAtOnce(t *testing.T) {
 	for _, call := range []string{"acquire", "look"} {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			held := b.take("k", time.Minute)
 			w := b.wait(b.Context(), b.Locker, 10*time.Second)
 			b.store.be(on(call, boom), nil)
@@ -247,7 +247,7 @@ func TestAnErrorOfTheStoreIsToldAtOnce(t *testing.T) {
 func TestCollisionsAreContention(t *testing.T) {
 	for _, code := range []fault.Code{fault.DBSerializationFailure, fault.DBDeadlock, fault.DBLockTimeout} {
 		collide := func(context.Context) error { return fault.New(code, "store.Acquire", nil) }
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			b.store.be(on("acquire", collide), nil)
 			w := b.wait(b.Context(), b.Locker, 3*time.Second)
 			<-w.done
@@ -272,7 +272,7 @@ func TestCollisionsAreContention(t *testing.T) {
 
 // TestAnAnswerThatIsLostLeavesNothing: the store granted, and the caller was told that it failed.
 func TestAnAnswerThatIsLostLeavesNothing(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		b.store.be(nil, on("acquire", boom))
 		_, err := b.Acquire(b.Context(), "k", nil)
 		require.ErrorIs(b, err, errBoom)
@@ -291,7 +291,7 @@ func TestACancelledRequestLeavesNothing(t *testing.T) {
 		"and one that came before, used": {50 * time.Millisecond, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			locking(t, func(b *bench) {
+			bubble(t, func(b *bench) {
 				b.store.be(nil, on("acquire", func(ctx context.Context) error { return stall(ctx, c.answer) }))
 				ctx, cancel := context.WithCancel(b.Context())
 				time.AfterFunc(100*time.Millisecond, cancel)
@@ -317,7 +317,7 @@ func TestACancelledRequestLeavesNothing(t *testing.T) {
 func TestAStoreThatHangs(t *testing.T) {
 	hang := func(ctx context.Context, _ string) error { return stall(ctx, time.Hour) }
 	for _, wait := range []time.Duration{0, 10 * time.Millisecond, 5 * time.Second} {
-		locking(t, func(b *bench) {
+		bubble(t, func(b *bench) {
 			b.store.be(hang, nil)
 			first := b.wait(b.Context(), b.Locker, wait)
 			second := b.wait(b.Context(), b.Locker, wait)
@@ -333,7 +333,7 @@ func TestAStoreThatHangs(t *testing.T) {
 			require.NoError(b, b.take("k", time.Minute).Release(b.Context()), "it recovers")
 		})
 	}
-	locking(t, func(b *bench) { // it hangs once it has been seen held
+	bubble(t, func(b *bench) { // it hangs once it has been seen held
 		held := b.take("k", time.Minute)
 		w := b.wait(b.Context(), b.Locker, 3*time.Second)
 		b.store.be(hang, nil)
@@ -346,7 +346,7 @@ func TestAStoreThatHangs(t *testing.T) {
 }
 
 func TestAnAnswerLaterThanTheLeaseIsNone(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		b.store.be(nil, on("acquire", func(ctx context.Context) error { return stall(ctx, 600*time.Millisecond) }))
 		_, err := b.Acquire(b.Context(), "k", &lock.AcquireOptions{Lease: 600 * time.Millisecond})
 		require.ErrorContains(b, err, "took longer than the lease")
@@ -357,7 +357,7 @@ func TestAnAnswerLaterThanTheLeaseIsNone(t *testing.T) {
 }
 
 func TestOutcomesAreCountedOnce(t *testing.T) {
-	locking(t, func(b *bench) {
+	bubble(t, func(b *bench) {
 		held := b.take("k", time.Minute)
 		_, err := b.Acquire(b.Context(), "k", &lock.AcquireOptions{Wait: 2 * time.Second})
 		require.ErrorIs(b, err, fault.LockAcquisitionTimeout)
