@@ -82,3 +82,23 @@ func TestTheFirstReasonIsTold(t *testing.T) {
 	require.ErrorIs(t, err, errBoom)
 	require.NotErrorIs(t, err, later)
 }
+
+func TestErrSaysWhatIsLeftOfATransaction(t *testing.T) {
+	r, _ := newRunner(t)
+	var last *tx.Tx
+	require.ErrorIs(t, r.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+		last = tr
+		require.NoError(t, tr.Err())
+		require.ErrorIs(t, tr.Savepoint(ctx, func(ctx context.Context) error {
+			_ = r.InWrite(ctx, boom)
+			require.ErrorIs(t, tr.Err(), tx.ErrRollbackOnly)
+			return errBoom
+		}), errBoom)
+		require.NoError(t, tr.Err(), "undone")
+		_ = r.InWrite(ctx, boom)
+		require.ErrorIs(t, tr.Err(), tx.ErrRollbackOnly)
+		require.ErrorIs(t, tr.Err(), errBoom)
+		return nil
+	}), tx.ErrRollbackOnly)
+	require.ErrorIs(t, last.Err(), tx.ErrDone)
+}

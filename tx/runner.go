@@ -180,7 +180,7 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 	returned = true
 	hooks := t.end()
 	if err == nil {
-		err = t.verdict()
+		err = t.verdict("tx.Commit")
 	}
 	if err != nil {
 		return r.abort(ctx, conn, err)

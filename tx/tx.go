@@ -36,6 +36,14 @@ func Unwrap(t *Tx) (Conn, error) {
 	return t.conn, nil
 }
 
+// Err returns why t is of no use any more: [ErrDone] after its end, TX_ROLLBACK_ONLY where it can only be rolled back, nil where it goes on.
+func (t *Tx) Err() error {
+	if _, err := Unwrap(t); err != nil {
+		return err
+	}
+	return t.verdict("tx.Err")
+}
+
 // ReadOnly reports whether writes are refused at this point: in a transaction that began read-only, or inside InReadOnly.
 func (t *Tx) ReadOnly() bool {
 	t.mu.Lock()
@@ -88,7 +96,7 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 
 	err := t.guard(func() error { return fn(ctx) })
 	if err == nil && doomed == nil {
-		err = t.verdict() // a joined scope failed in here, and its error was swallowed
+		err = t.verdict("tx.Commit") // a joined scope failed in here, and its error was swallowed
 	}
 	if err == nil {
 		if err = t.conn.Release(ctx, name); err != nil {
@@ -142,13 +150,13 @@ func (t *Tx) doom(err error) {
 }
 
 // verdict returns why t must not commit, nil if it may.
-func (t *Tx) verdict() error {
+func (t *Tx) verdict(op string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.doomed == nil {
 		return nil
 	}
-	return fault.New(fault.TXRollbackOnly, "tx.Commit", t.doomed)
+	return fault.New(fault.TXRollbackOnly, op, t.doomed)
 }
 
 // end refuses any further use and returns the hooks.
