@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,43 +13,55 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// TxConn is what a [tx.Conn] implements that has locks which its transaction holds until it ends. The one of adapter/postgres does.
+// TxConn is the connection behind a [tx.Tx] whose store can tie locks to a transaction; that of adapter/postgres is one.
 type TxConn interface {
-	// LockTx takes keys, which are sorted and distinct, in their order, waiting for wait at most in all. Where that has passed it returns false, and
-	// the transaction is as it was before and can go on.
+	// LockTx takes an exclusive lock on each of the keys, which are distinct and in ascending order, until the transaction ends. It tries all at
+	// once, and then waits for wait in all, in order. It returns false where they were not free in time; then none is held that was not held
+	// before, and the transaction can go on.
 	LockTx(ctx context.Context, keys []int64, wait time.Duration) (bool, error)
 }
 
-// InTx takes locks that t holds until it commits or rolls back: no lease, nothing to give back. They are apart from those of any [Locker]. A wait of
-// 0 tries once; where it has passed, the error has the code LOCK_ACQUISITION_TIMEOUT, none of the keys was taken and t can go on. Keys are
-// taken in one order whoever names them, so that two calls cannot wait for each other. Different keys share a lock with a chance of 2^-64.
+// InTx holds the keys from here to the end of t, whichever it is: a lock without a lease, a row or a release to forget, at the price of the
+// connection that waits. It waits at most wait, which 0 makes one try; then it returns LOCK_ACQUISITION_TIMEOUT, none of the keys is held, and t
+// may go on. Holding a key already is no obstacle, and no keys are nothing to do. These locks are apart from those of any [Locker].
+//
+// Keys are taken in one order everywhere, so calls with several keys never wait in a circle; separate calls in one transaction may, which
+// PostgreSQL ends with DB_DEADLOCK. A lock that was taken inside [tx.Tx.Savepoint] ends with it where that is undone. What a REPEATABLE READ or
+// SERIALIZABLE transaction reads after the wait is as it was before; READ COMMITTED sees what the holder before has committed.
+//
+// The key of a lock is 64 bits of SHA-256, for all of the database: put the application's name into it where several share one. In psql:
+// ('x' || encode(substr(sha256('a key'), 1, 8), 'hex'))::bit(64)::bigint.
 func InTx(ctx context.Context, t *tx.Tx, wait time.Duration, keys ...string) error {
-	if wait < 0 {
-		return fmt.Errorf("lock.InTx: wait is %v; it must be positive, or 0 to try once", wait)
-	}
-	c, err := tx.Unwrap(t)
+	conn, err := tx.Unwrap(t)
 	if err != nil {
+		return fmt.Errorf("lock.InTx: %w", err)
+	}
+	if err := t.Err(); err != nil {
 		return err
 	}
-	conn, ok := c.(TxConn)
-	if !ok {
-		return errors.New("lock.InTx: the transaction's driver has no locks; use one of adapter/postgres")
-	}
-	numbers := make([]int64, len(keys))
-	for i, k := range keys {
-		d := Key{Name: k}.Digest()
-		numbers[i] = int64(binary.BigEndian.Uint64(d[:])) //nolint:gosec // the bits are what counts
-	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	if len(numbers) == 0 {
+	store, ok := conn.(TxConn)
+	switch {
+	case !ok:
+		return errors.New("lock.InTx: the transaction's store has no locks that end with it; begin it with a tx.Runner of adapter/postgres")
+	case wait < 0:
+		return fmt.Errorf("lock.InTx: wait is %s; it must be positive, or 0 to try once", wait)
+	case len(keys) == 0:
 		return nil
 	}
-	switch got, err := conn.LockTx(ctx, numbers, wait); {
-	case err != nil:
-		return fmt.Errorf("lock.InTx: %w", err)
-	case !got:
-		return fault.New(fault.LockAcquisitionTimeout, "lock.InTx", errors.New("another transaction holds one of the keys"))
+	got, err := store.LockTx(ctx, ordered(keys), wait)
+	if err == nil && !got {
+		err = fault.New(fault.LockAcquisitionTimeout, "lock.InTx", fmt.Errorf("not free within %s", wait))
 	}
-	return nil
+	return err
+}
+
+// ordered returns the numbers of keys, each once, ascending.
+func ordered(keys []string) []int64 {
+	numbers := make([]int64, len(keys))
+	for i, k := range keys {
+		sum := sha256.Sum256([]byte(k))
+		numbers[i] = int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // the bits matter, not the sign
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }

@@ -43,8 +43,11 @@ func (c *conn) Commit(ctx context.Context) error {
 // errEndedBySQL is a misuse whose outcome cannot be told: COMMIT would be answered as if all were well.
 var errEndedBySQL = errors.New("postgres: a statement in fn ended the transaction; leave COMMIT and ROLLBACK to the runner")
 
-// txIdle is the server's "no transaction is open" in ReadyForQuery.
-const txIdle = 'I'
+// What ReadyForQuery says of the session: no transaction is open, or a failed one, in which nothing runs before its rollback.
+const (
+	txIdle   = 'I'
+	txFailed = 'E'
+)
 
 // verdict is what is known after a COMMIT that did not succeed.
 type verdict int
