@@ -116,7 +116,7 @@ func TestSession(t *testing.T) {
 			db := shop(t, postgres.Config{ExecMode: mode})
 			for setting, want := range map[string]string{
 				"search_path": "", "TimeZone": "UTC", "application_name": "caskeleton", "statement_timeout": "10s", "lock_timeout": "3s",
-				"idle_in_transaction_session_timeout": "10s",
+				"idle_in_transaction_session_timeout": "10s", "transaction_isolation": "read committed",
 			} {
 				require.Equal(t, want, get[string](t, db, "select current_setting($1)", setting), setting)
 			}
@@ -125,12 +125,13 @@ func TestSession(t *testing.T) {
 	}
 	db := open(t, postgres.Config{
 		DSN: with(t, pgtest.DSN(t), func(u *url.URL) {
-			u.RawQuery = "application_name=other&statement_timeout=0&options=-c%20lock_timeout%3D0"
+			u.RawQuery = "application_name=other&statement_timeout=0&options=-c%20lock_timeout%3D0%20-c%20default_transaction_isolation%3Dserializable"
 		}),
 		StatementTimeout: 1500 * time.Millisecond, LockTimeout: time.Second, IdleTxTimeout: 2 * time.Second, ApplicationName: "orders",
 	})
 	for setting, want := range map[string]string{
 		"application_name": "orders", "statement_timeout": "1500ms", "lock_timeout": "1s", "idle_in_transaction_session_timeout": "2s",
+		"transaction_isolation": "read committed",
 	} {
 		require.Equal(t, want, get[string](t, db, "select current_setting($1)", setting), "Config wins over the DSN: "+setting)
 	}

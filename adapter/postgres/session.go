@@ -34,6 +34,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		"statement_timeout":                   strconv.FormatInt(millis(cfg.StatementTimeout), 10),
 		"lock_timeout":                        strconv.FormatInt(millis(cfg.LockTimeout), 10),
 		"idle_in_transaction_session_timeout": strconv.FormatInt(millis(cfg.IdleTxTimeout), 10),
+		"default_transaction_isolation":       "read committed", // of single statements, which at a stricter level would fail by each other
 		"search_path":                         "",
 		"TimeZone":                            "UTC",
 	})
