@@ -1,0 +1,4 @@
+package intlock
+
+// RowOf tells tests which row a key has.
+var RowOf = rowOf
