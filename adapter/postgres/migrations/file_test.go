@@ -99,7 +99,7 @@ func TestTheKitsStreams(t *testing.T) {
 	for _, s := range m.streams {
 		names = append(names, s.Name)
 	}
-	require.Equal(t, []string{"core", "idempotency", "outbox-storage", "outbox-polling", "inbox"}, names)
+	require.Equal(t, []string{"core", "idempotency", "outbox-storage", "outbox-polling", "inbox", "lock"}, names)
 	require.Equal(t, "caskeleton.migrations_idempotency", m.streams[1].table())
 	require.Equal(t, "caskeleton.migrations_outbox_storage", Stream{Name: "outbox-storage"}.table())
 }

@@ -20,7 +20,7 @@ type Stream struct {
 	kit bool
 }
 
-//go:embed core/*.sql idempotency/*.sql outbox-storage/*.sql outbox-polling/*.sql inbox/*.sql
+//go:embed core/*.sql idempotency/*.sql outbox-storage/*.sql outbox-polling/*.sql inbox/*.sql lock/*.sql
 var files embed.FS
 
 // Core returns the stream that all others stand on. Every [Migrator] has it.
@@ -38,9 +38,12 @@ func OutboxPolling() Stream { return kitStream("outbox-polling") }
 // Inbox returns the stream of package inbox's table.
 func Inbox() Stream { return kitStream("inbox") }
 
+// Lock returns the stream of package lock's tables.
+func Lock() Stream { return kitStream("lock") }
+
 // All returns the kit's streams, in the order in which they run.
 func All() []Stream {
-	return []Stream{Core(), Idempotency(), OutboxStorage(), OutboxPolling(), Inbox()}
+	return []Stream{Core(), Idempotency(), OutboxStorage(), OutboxPolling(), Inbox(), Lock()}
 }
 
 func kitStream(name string) Stream {
