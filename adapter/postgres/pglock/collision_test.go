@@ -1,0 +1,100 @@
+package pglock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/lock"
+)
+
+// TestAHeldRowIsNotTouched by who does not wait, nor by who waits where that is known already: not even its lock is taken.
+func TestAHeldRowIsNotTouched(t *testing.T) {
+	for name, open := range inEachMode() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := open(t)
+			row := func() string {
+				return get[string](t, n, `select xmin || ' ' || xmax || ' ' || ctid from caskeleton.lock_lease`)
+			}
+			n.take(t, "k")
+			before := row()
+			n.acquire(t, "k", newToken(), time.Hour, false)
+			n.look(t, "k")
+			require.Equal(t, before, row())
+			n.acquire(t, "k", newToken(), time.Hour, true)
+			marked := row()
+			require.NotEqual(t, before, marked)
+			n.acquire(t, "k", newToken(), time.Hour, true)
+			n.acquire(t, "k", newToken(), time.Hour, false)
+			n.look(t, "k")
+			require.Equal(t, marked, row())
+		})
+	}
+}
+
+// TestAMarkMeetsARelease: whichever has the row first, the waiter gets the key or its release is announced.
+func TestAMarkMeetsARelease(t *testing.T) {
+	n := newNode(t, postgres.Config{})
+	a := n.take(t, "k")
+	end := n.hold(t, "k", `update caskeleton.lock_lease set contended = true where digest = $1`)
+	heard, _ := listen(t, n)
+	freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key("k"), a) })
+	n.queued(t)
+	end("commit")
+	require.Equal(t, lock.Released, <-freed)
+	require.Equal(t, key("k").Digest(), <-heard, "the mark was not there when the release began")
+
+	a = n.take(t, "k")
+	end = n.hold(t, "k", `delete from caskeleton.lock_lease where digest = $1`)
+	got := async(t, func() (lock.Holder, error) {
+		return n.locks.Acquire(t.Context(), key("k"), newToken(), time.Hour, true)
+	})
+	n.queued(t)
+	end("commit")
+	require.Zero(t, <-got)
+	require.Equal(t, lock.Lost, n.release(t, "k", a))
+}
+
+// TestACollisionIsTriedAgain: the database's default isolation is another one than it was when this node asked.
+func TestACollisionIsTriedAgain(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			other := newNode(t, postgres.Config{})
+			n := newNode(t, postgres.Config{DSN: other.dsn, ExecMode: mode, MaxConns: 1})
+			a := n.take(t, "k")
+			n.exec(t, `set default_transaction_isolation = 'serializable'`)
+			for range 2 { // the second time it knows
+				end := other.hold(t, "k", touchRow)
+				freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key("k"), a) })
+				other.queued(t)
+				end("commit")
+				require.Equal(t, lock.Released, <-freed)
+				a = n.take(t, "k")
+			}
+		})
+	}
+}
+
+// TestCollisionsEndWithTheContext, should they never end by themselves.
+func TestCollisionsEndWithTheContext(t *testing.T) {
+	for code, want := range map[string]fault.Code{"40001": fault.DBSerializationFailure, "40P01": fault.DBDeadlock} {
+		n := newNode(t, postgres.Config{})
+		n.exec(t, `create function public.collide() returns trigger language plpgsql as $$ begin raise sqlstate '`+code+`'; end $$`)
+		n.exec(t, `create trigger collide before insert on caskeleton.lock_lease execute function public.collide()`)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := n.locks.Acquire(ctx, key("k"), newToken(), time.Hour, true)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, fault.CodeOf(err) == want || fault.CodeOf(err) == fault.DBStatementTimeout, err)
+		go func() {
+			_, _ = n.db.Exec(context.WithoutCancel(t.Context()), `drop trigger collide on caskeleton.lock_lease`)
+		}()
+		require.Zero(t, n.acquire(t, "k", newToken(), time.Hour, true), "it goes on where it may")
+	}
+}

@@ -1,0 +1,9 @@
+// Package pglock keeps leases in PostgreSQL, in caskeleton.lock_lease of the stream "lock": one row a held key.
+//
+// Taking a key is one statement, and so is giving it back. A try that finds the key held reads and writes nothing; a waiter writes once a
+// holder, to mark the row as contended, and only the release of such a row is announced, by NOTIFY, which serialises commits.
+//
+// Whether a lease has passed is asked of clock_timestamp() after the row is locked: now() is the time at which the statement began, and it
+// may have queued on the row since. Statements run at READ COMMITTED whatever the database's default is: a collision is then waited out
+// on the row, where any other level makes an error of it.
+package pglock
