@@ -60,24 +60,25 @@ func TestAMarkMeetsARelease(t *testing.T) {
 	require.Equal(t, lock.Lost, n.release(t, "k", a))
 }
 
-// TestACollisionIsTriedAgain: the database's default isolation is another one than it was when this node asked.
+// TestACollisionIsTriedAgain, and learnt from: the database's default isolation is another one than it was when this node asked.
 func TestACollisionIsTriedAgain(t *testing.T) {
+	s := newServer(t, "read committed")
 	for _, mode := range execModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			other := newNode(t, postgres.Config{})
-			n := newNode(t, postgres.Config{DSN: other.dsn, ExecMode: mode, MaxConns: 1})
-			a := n.take(t, "k")
-			n.exec(t, `set default_transaction_isolation = 'serializable'`)
-			for range 2 { // the second time it knows
-				end := other.hold(t, "k", touchRow)
-				freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key("k"), a) })
-				other.queued(t)
-				end("commit")
-				require.Equal(t, lock.Released, <-freed)
-				a = n.take(t, "k")
-			}
-		})
+		other := newNode(t, postgres.Config{DSN: s.DSN()})
+		n := newNode(t, postgres.Config{DSN: s.DSN(), ExecMode: mode, MaxConns: 1})
+		a := n.take(t, mode)
+		n.exec(t, `set default_transaction_isolation = 'serializable'`)
+		const collision = `ERROR: +could not serialize`
+		before := len(s.log(t, collision))
+		for range 3 {
+			end := other.hold(t, mode, touchRow)
+			freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key(mode), a) })
+			other.queued(t)
+			end("commit")
+			require.Equal(t, lock.Released, <-freed)
+			a = n.take(t, mode)
+		}
+		require.Len(t, s.log(t, collision), before+1, mode)
 	}
 }
 
