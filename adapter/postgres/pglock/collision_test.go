@@ -60,7 +60,7 @@ func TestAMarkMeetsARelease(t *testing.T) {
 	require.Equal(t, lock.Lost, n.release(t, "k", a))
 }
 
-// TestACollisionIsTriedAgain, and learnt from: the database's default isolation is another one than it was when this node asked.
+// TestACollisionIsTriedAgain, which only sessions can have whose isolation somebody else has set.
 func TestACollisionIsTriedAgain(t *testing.T) {
 	s := newServer(t, "read committed")
 	for _, mode := range execModes {
@@ -70,7 +70,8 @@ func TestACollisionIsTriedAgain(t *testing.T) {
 		n.exec(t, `set default_transaction_isolation = 'serializable'`)
 		const collision = `ERROR: +could not serialize`
 		before := len(s.log(t, collision))
-		for range 3 {
+		const releases = 3
+		for range releases {
 			end := other.hold(t, mode, touchRow)
 			freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key(mode), a) })
 			other.queued(t)
@@ -78,7 +79,7 @@ func TestACollisionIsTriedAgain(t *testing.T) {
 			require.Equal(t, lock.Released, <-freed)
 			a = n.take(t, mode)
 		}
-		require.Len(t, s.log(t, collision), before+1, mode)
+		require.Len(t, s.log(t, collision), before+releases, mode)
 	}
 }
 

@@ -4,6 +4,6 @@
 // holder, to mark the row as contended, and only the release of such a row is announced, by NOTIFY, which serialises commits.
 //
 // Whether a lease has passed is asked of clock_timestamp() after the row is locked: now() is the time at which the statement began, and it
-// may have queued on the row since. Statements run at READ COMMITTED whatever the database's default is: a collision is then waited out
-// on the row, where any other level makes an error of it.
+// may have queued on the row since. Statements run at the READ COMMITTED of the pool's sessions: a collision is then waited out on the row,
+// where any other level makes an error of it, which is tried again.
 package pglock

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,7 +24,6 @@ type Locks struct {
 	errs      *postgres.Classifier
 	listenDSN string
 	quiet     time.Duration
-	isolation atomic.Int32 // what is known of the database's default
 }
 
 var (

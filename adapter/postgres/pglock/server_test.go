@@ -52,7 +52,6 @@ func TestStatements(t *testing.T) {
 	s := newServer(t, "read committed")
 	for _, mode := range execModes {
 		n := newNode(t, postgres.Config{DSN: s.DSN(), ExecMode: mode})
-		n.look(t, "k") // the first call asks for the isolation level
 		count := func(call func()) int {
 			const statement = `LOG: +(statement|execute [^:]*): `
 			before := len(s.log(t, statement))
