@@ -38,6 +38,7 @@ var layers = map[string]string{
 	"internal/stoptests":                         "testtool",
 	"internal/failpoint":                         "failpoint",
 	"internal/testkit":                           "suitekit",
+	"internal/testprog":                          "testkit",
 	"internal/testsum":                           "tool",
 }
 
