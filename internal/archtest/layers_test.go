@@ -35,6 +35,7 @@ var layers = map[string]string{
 	"registry":                                   "tool",
 	"internal/archtest":                          "tool",
 	"internal/proxytest":                         "testkit",
+	"internal/redistest":                         "testkit",
 	"internal/stoptests":                         "testtool",
 	"internal/failpoint":                         "failpoint",
 	"internal/testkit":                           "suitekit",
