@@ -30,6 +30,7 @@ var layers = map[string]string{
 	"adapter/postgres":  "adapter",
 	"adapter/postgres/migrations/migrationstest": "testkit",
 	"adapter/postgres/pgtest":                    "testkit",
+	"adapter/redis":                              "adapter",
 	"bootstrap":                                  "root",
 	"cmd":                                        "cmd",
 	"registry":                                   "tool",
