@@ -1,0 +1,7 @@
+package pgschedule
+
+// The statements, for the tests of their plans.
+const (
+	PruneSQL   = pruneSQL
+	HistorySQL = historySQL
+)
