@@ -53,6 +53,8 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 		case err = <-failed:
 		case err = <-p.consumers.failed:
 		case err = <-p.relay.failed:
+		case err = <-p.jobs.failed:
+		case err = <-p.locks.failed:
 		}
 	}
 	return errors.Join(stopped(ctx, err), p.down(ctx, server))
@@ -78,6 +80,8 @@ type process struct {
 	broker           *broker
 	consumers, relay crew
 
+	jobs, locks crew
+
 	// enrolled says that the database knows our idempotency secret, or has learnt it.
 	enrolled atomic.Bool
 }
@@ -89,6 +93,7 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	p.app.Store(app)
+	p.locks.employ(ctx, worker{"locker", app.Locker.Run})
 	looking, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	switch err := p.usable(looking); {
@@ -107,6 +112,11 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 			return err
 		}
 	}
+	jobs, err := scheduler(p.service, app)
+	if err != nil {
+		return err
+	}
+	p.jobs.employ(ctx, worker{"scheduler", jobs.Run})
 	p.routes.Store(&routes)
 	p.health.SetReady(true)
 	return nil
@@ -143,11 +153,12 @@ func (p *process) down(ctx context.Context, server *http.Server) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
 	}
-	err = errors.Join(err, p.consumers.end(), p.relay.end()) // each bounds its own end
+	err = errors.Join(err, p.jobs.end(), p.consumers.end(), p.relay.end(), p.locks.end()) // each bounds its own end
 	if p.broker != nil {
 		p.broker.close()
 	}
 	if app := p.app.Load(); app != nil {
+		app.close()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout) // draining may have used up all of the other
 		defer cancel()
 		err = errors.Join(err, app.DB.Close(closing))

@@ -10,6 +10,8 @@ import (
 	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/lock"
+	"caskeleton.dev/lock/schedule"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
@@ -22,6 +24,9 @@ type Service struct {
 	Events  *Events              // nil: it neither records nor consumes any
 	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
 	Routes func(*App) (http.Handler, error)
+	// Jobs returns what is to be done now and then, once in all instances, beside the kit's own jobs; nil for nothing. Names that begin with the
+	// service's keep them apart from another's on the same database.
+	Jobs func(*App) []schedule.Job
 	// Try returns what to show to whoever started it by hand, in the dev profile, given its URL; nil shows nothing.
 	Try func(url string) string
 }
@@ -29,7 +34,7 @@ type Service struct {
 // streams returns all that the database must have.
 func (s Service) streams() []migrations.Stream { return append(migrations.All(), s.Streams...) }
 
-// App is the wired kit, given to a service's Routes. It is not changed afterwards.
+// App is the wired kit, given to a service's Routes, Jobs and Consumers. It is not changed afterwards.
 type App struct {
 	Config      *config.Config
 	Log         *slog.Logger
@@ -37,6 +42,9 @@ type App struct {
 	Runner      *tx.Runner
 	Idempotency *idempotency.Guard
 	Outbox      *outbox.Outbox // nil without Events
+	Locker      *lock.Locker   // excludes other instances where there are any; its region is the service's name
 
 	schema *migrations.Migrator // verifies as the runtime role
+	upkeep []schedule.Job       // the kit's own
+	close  func()               // what is neither the database's nor the broker's
 }

@@ -26,6 +26,9 @@ func PostgresDir(c *config.Config) string { return filepath.Join(c.DataDir, "pos
 // weeksAhead is for how many weeks, the present one included, there are partitions of the outbox after a start that may make them.
 const weeksAhead = 4
 
+// Pauses between tries to reach a server at the start: the first, and at most.
+const firstPause, longestPause = 250 * time.Millisecond, 5 * time.Second
+
 // start brings up everything behind the listener. On failure nothing is left open.
 func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (_ *App, err error) {
 	keys, err := keyring(c)
@@ -71,9 +74,12 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	}
 	app := &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}
 	if s.Events != nil {
-		app.Outbox, err = outbox.New(pgoutbox.New(db), &outbox.Options{PayloadLimit: natsbroker.PayloadLimit})
+		if app.Outbox, err = outbox.New(pgoutbox.New(db), &outbox.Options{PayloadLimit: natsbroker.PayloadLimit}); err != nil {
+			return nil, err
+		}
+		app.upkeep = append(app.upkeep, partitioning(db, migrationDSN, log))
 	}
-	return app, err
+	return app, app.lock(ctx, s)
 }
 
 // database returns the DSN to work with, and the one to migrate with. The latter is "" where the service must not migrate: in the prod
@@ -95,10 +101,9 @@ func database(ctx context.Context, c *config.Config, log *slog.Logger) (dsn, mig
 
 // open connects. A server that cannot be reached yet is waited for: the process is alive meanwhile, and not ready.
 func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slog.Logger) (*postgres.DB, error) {
-	const first, most = 250 * time.Millisecond, 5 * time.Second
 	cfg := c.DB.Pool()
 	cfg.DSN, cfg.ApplicationName = dsn, s.Name
-	for pause := first; ; pause = min(2*pause, most) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		db, err := postgres.Open(ctx, cfg, &postgres.Options{Meter: s.Meter, Logger: log})
 		if err == nil || fault.CodeOf(err) != fault.DBUnavailable {
 			return db, err

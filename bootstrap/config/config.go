@@ -10,14 +10,18 @@ import (
 // Config is what [Load] made of its sources: complete, checked, and not changed afterwards. It is safe for concurrent use, and to
 // print: its secrets hide themselves.
 type Config struct {
-	Profile     Profile
-	HTTP        HTTP
-	DataDir     string // of the embedded PostgreSQL, and of the secret that the dev profile makes
-	DB          DB
-	Idempotency Idempotency
-	NATS        NATS
-	Outbox      Outbox
-	Inbox       Inbox
+	Profile Profile
+	HTTP    HTTP
+	DataDir string // of the embedded PostgreSQL, and of the secret that the dev profile makes
+	// MultiInstance says that other instances work on the same database.
+	MultiInstance bool
+	DB            DB
+	Idempotency   Idempotency
+	NATS          NATS
+	Redis         Redis
+	Lock          Lock
+	Outbox        Outbox
+	Inbox         Inbox
 
 	settings []Setting
 }
@@ -80,6 +84,17 @@ type NATS struct {
 	MonitorURL Secret // where the server's sync_always is read
 }
 
+// Redis is where several instances may keep what they share for a time.
+type Redis struct {
+	URL Secret // not set: PostgreSQL keeps it
+}
+
+// Lock is how locks are taken by callers who say nothing else.
+type Lock struct {
+	WaitTime time.Duration
+	LeaseTTL time.Duration
+}
+
 // Outbox is how recorded events are relayed.
 type Outbox struct {
 	BatchSize    int // aggregates at a time
@@ -109,9 +124,10 @@ func (i Idempotency) Current() string {
 // bind moves the values into their fields. A key that is not set, or is broken, leaves its field zero.
 func (l *loader) bind() *Config {
 	c := &Config{
-		Profile: Profile(value[string](l, "profile")),
-		HTTP:    HTTP{Addr: value[string](l, "http.addr")},
-		DataDir: value[string](l, "data_dir"),
+		Profile:       Profile(value[string](l, "profile")),
+		HTTP:          HTTP{Addr: value[string](l, "http.addr")},
+		DataDir:       value[string](l, "data_dir"),
+		MultiInstance: value[bool](l, "multi_instance.enabled"),
 		DB: DB{
 			URL:              value[Secret](l, "db.url"),
 			MigrationDSN:     value[Secret](l, "db.migration_dsn"),
@@ -130,7 +146,9 @@ func (l *loader) bind() *Config {
 			InlineLimit: int64(value[byteSize](l, "idempotency.inline_limit")),
 			Keys:        map[string]Secret{},
 		},
-		NATS: NATS{URL: value[Secret](l, "nats.url"), MonitorURL: value[Secret](l, "nats.monitor_url")},
+		NATS:  NATS{URL: value[Secret](l, "nats.url"), MonitorURL: value[Secret](l, "nats.monitor_url")},
+		Redis: Redis{URL: value[Secret](l, "redis.url")},
+		Lock:  Lock{WaitTime: value[time.Duration](l, "lock.wait_time"), LeaseTTL: value[time.Duration](l, "lock.lease_ttl")},
 		Outbox: Outbox{
 			BatchSize:    int(value[int64](l, "outbox.batch_size")),
 			RunSize:      int(value[int64](l, "outbox.run_size")),

@@ -47,6 +47,7 @@ func TestDefaults(t *testing.T) {
 			StatementTimeout: 10 * time.Second, LockTimeout: 3 * time.Second, IdleTxTimeout: 10 * time.Second, ExecMode: "cache_statement",
 		},
 		Idempotency: config.Idempotency{Lease: 30 * time.Second, Expiry: 24 * time.Hour, InlineLimit: 8192, Keys: map[string]config.Secret{}},
+		Lock:        config.Lock{WaitTime: 3 * time.Second, LeaseTTL: 30 * time.Second},
 		Outbox:      config.Outbox{BatchSize: 100, RunSize: 20, PollInterval: time.Second, Lease: 30 * time.Second, BackoffBase: 100 * time.Millisecond, BackoffMax: time.Minute},
 		Inbox:       config.Inbox{MaxAttempts: 10},
 	}
@@ -72,6 +73,7 @@ func TestEveryKeyIsBound(t *testing.T) {
 		"APP_IDEMPOTENCY_INLINE_LIMIT": "9KiB", "APP_IDEMPOTENCY_KEY_<version>": secretB,
 		"NATS_URL": "nats://h:4222", "APP_NATS_MONITOR_URL": "http://h:8222", "APP_OUTBOX_BATCH_SIZE": "50", "APP_OUTBOX_RUN_SIZE": "10",
 		"APP_OUTBOX_POLL_INTERVAL": "2s", "APP_OUTBOX_LEASE": "31s", "APP_OUTBOX_BACKOFF_BASE": "200ms", "APP_OUTBOX_BACKOFF_MAX": "2m", "APP_INBOX_MAX_ATTEMPTS": "11",
+		"APP_MULTI_INSTANCE_ENABLED": "true", "REDIS_URL": "rediss://h:6379/1", "APP_LOCK_WAIT_TIME": "4s", "APP_LOCK_LEASE_TTL": "31s",
 	}
 	base := []string{"DATABASE_URL=postgres://h/base", "APP_IDEMPOTENCY_KEY_V0=" + secretA} // what prod needs
 	before, err := config.Load(config.Source{Environ: base})

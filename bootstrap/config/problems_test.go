@@ -18,6 +18,7 @@ func TestVariableIsRefused(t *testing.T) {
 		pg    = "is not between 1ms and 596h0m0s"
 		addr  = "write a host and a port from 0 to 65535, as in 127.0.0.1:8080"
 		dsn   = "write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters percent-encoded (it is not shown here, since it may hold the password)"
+		redis = "write redis://user:password@host:6379, or rediss:// for TLS"
 		least = "use the output of: openssl rand -base64 32"
 	)
 	for _, tt := range []struct{ env, path, value, problem, fix string }{
@@ -60,11 +61,16 @@ func TestVariableIsRefused(t *testing.T) {
 		{"APP_DB_IDLE_TX_TIMEOUT", "db.idle_tx_timeout", "600h", pg, "set a positive duration, or leave it out for 10s"},
 		{"APP_DB_LOCK_TIMEOUT", "db.lock_timeout", "10s", "is not less than APP_DB_STATEMENT_TIMEOUT, 10s, so it would never fire", "lower it, or raise APP_DB_STATEMENT_TIMEOUT"},
 		{"APP_DB_ACQUIRE_TIMEOUT", "db.acquire_timeout", "0s", "must be above 0", "write a larger value, or leave it out for 5s"},
+		{"APP_LOCK_WAIT_TIME", "lock.wait_time", "999us", "must be 1ms at least", "write a time, as in 3s"},
+		{"APP_LOCK_LEASE_TTL", "lock.lease_ttl", "2999ms", "must not be shorter than APP_LOCK_WAIT_TIME (3s)", "write a longer time, as in 30s"},
+		{"REDIS_URL", "redis.url", "canary:6379", "is not a Redis URL", redis},
+		{"REDIS_URL", "redis.url", "http://canary", "is not a Redis URL", redis},
+		{"REDIS_URL", "redis.url", "redis://", "is not a Redis URL", redis},
 	} {
 		t.Run(tt.env+"="+tt.value, func(t *testing.T) {
 			want := config.Problem{Key: tt.env, Path: tt.path, Where: "environment", Value: tt.value, Problem: tt.problem, Fix: tt.fix}
 			switch tt.env {
-			case "DATABASE_URL", "APP_MIGRATION_DSN", "APP_IDEMPOTENCY_KEY_V1":
+			case "DATABASE_URL", "APP_MIGRATION_DSN", "REDIS_URL", "APP_IDEMPOTENCY_KEY_V1":
 				want.Value = ""
 			}
 			got := problemsOf(t, config.Source{Environ: []string{tt.env + "=" + tt.value}})
@@ -89,6 +95,8 @@ func TestBoundsAreAccepted(t *testing.T) {
 		"short lease": {"APP_IDEMPOTENCY_LEASE=1ms"},
 		"secret":      {"APP_IDEMPOTENCY_KEY_V1=" + secretA[:32]},
 		"free port":   {"APP_HTTP_ADDR=:0"},
+		"lease":       {"APP_LOCK_WAIT_TIME=5s", "APP_LOCK_LEASE_TTL=5s"},
+		"redis":       {"REDIS_URL=redis://user:p%40ss@h:6379/2"},
 		"ipv6":        {"APP_HTTP_ADDR=[::1]:8080"},
 		"two hosts":   {"DATABASE_URL=postgresql://a:5432,b:5433/d?target_session_attrs=read-write"},
 		"keyword dsn": {"DATABASE_URL=host=/run/postgresql dbname=d"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,11 @@ func (l *loader) check(c *Config) {
 		n := len(value[Secret](l, k.Path).Reveal())
 		l.rule(n >= idempotency.MinSecret, "is "+strconv.Itoa(n)+" bytes long, and "+strconv.Itoa(idempotency.MinSecret)+" is the least", "use the output of: openssl rand -base64 32", k.Path)
 	}
+
+	redis := c.Redis.URL
+	l.rule(!redis.IsSet() || validRedis(redis.Reveal()), "is not a Redis URL", "write redis://user:password@host:6379, or rediss:// for TLS", "redis.url")
+	l.rule(c.Lock.WaitTime >= time.Millisecond, "must be 1ms at least", "write a time, as in 3s", "lock.wait_time")
+	l.rule(c.Lock.LeaseTTL >= c.Lock.WaitTime, "must not be shorter than APP_LOCK_WAIT_TIME ("+formatDuration(c.Lock.WaitTime)+")", "write a longer time, as in 30s", "lock.lease_ttl", "lock.wait_time")
 
 	o := c.Outbox
 	l.rule(o.BatchSize >= 1 && o.BatchSize <= 10_000, "must be from 1 to 10000", "write a number, as in 100", "outbox.batch_size")
@@ -126,6 +132,11 @@ func (l *loader) rule(ok bool, problem, fix, path string, others ...string) {
 		p.Value = l.merged.String(path)
 	}
 	l.problems = append(l.problems, p)
+}
+
+func validRedis(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") && u.Host != ""
 }
 
 func validAddr(addr string) bool {
