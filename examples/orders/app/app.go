@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"caskeleton.dev/examples/orders/domain"
 	"caskeleton.dev/outbox"
@@ -17,8 +18,13 @@ type Orders interface {
 	Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error)
 	// FindForUpdate is Find, and keeps others from changing the order until t ends.
 	FindForUpdate(ctx context.Context, t *tx.Tx, id string) (domain.Order, error)
-	// Update stores status and version of an order that FindForUpdate returned.
+	// Update stores status and version of an order that FindForUpdate or Stale returned.
 	Update(ctx context.Context, t *tx.Tx, o domain.Order) error
+	// Stale returns placed orders that were not shipped for longer than age, the oldest first, limit at most, and keeps others from changing or
+	// shipping them until t ends. It leaves out what others are at.
+	Stale(ctx context.Context, t *tx.Tx, age time.Duration, limit int) ([]domain.Order, error)
+	// Shipped notes that an order that FindForUpdate returned was shipped.
+	Shipped(ctx context.Context, t *tx.Tx, id string) error
 }
 
 // Shipments stores shipments, in the transaction it is given.

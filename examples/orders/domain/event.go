@@ -11,6 +11,7 @@ import (
 const (
 	OrderPlaced     = "order.placed"
 	OrderCancelled  = "order.cancelled"
+	OrderExpired    = "order.expired"
 	ShipmentCreated = "shipment.created"
 )
 

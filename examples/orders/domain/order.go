@@ -24,6 +24,7 @@ type Status string
 const (
 	Placed    Status = "placed"
 	Cancelled Status = "cancelled"
+	Expired   Status = "expired" // it was not shipped in time, and is not shipped any more
 )
 
 // Item is one line of an order.
@@ -105,11 +106,19 @@ func Place(id string, d Draft, prices map[string]int64) (Order, error) {
 	return Order{ID: id, Status: Placed, CustomerID: d.CustomerID, Items: d.Items, TotalCents: total, Version: 1}, nil
 }
 
-// Cancel returns o as cancelled, one version later, and whether that is a change: a cancelled order stays as it is.
-func (o Order) Cancel() (Order, bool) {
-	if o.Status == Cancelled {
+// Cancel returns o as cancelled, one version later, and whether that is a change: an order that is cancelled or expired stays as it is.
+func (o Order) Cancel() (Order, bool) { return o.end(Cancelled) }
+
+// Expire returns o as expired, one version later, and whether that is a change: only a placed order expires.
+func (o Order) Expire() (Order, bool) { return o.end(Expired) }
+
+func (o Order) end(s Status) (Order, bool) {
+	if o.Status != Placed {
 		return o, false
 	}
-	o.Status, o.Version = Cancelled, o.Version+1
+	o.Status, o.Version = s, o.Version+1
 	return o, true
 }
+
+// Shippable reports whether a shipment may be made of o. A cancelled order is shipped all the same, and comes back.
+func (o Order) Shippable() bool { return o.Status != Expired }

@@ -77,3 +77,24 @@ func TestCancelIsAChangeOnce(t *testing.T) {
 	require.False(t, changed)
 	require.Equal(t, cancelled, again)
 }
+
+func TestOnlyAPlacedOrderEnds(t *testing.T) {
+	placed := domain.Order{ID: "id", Status: domain.Placed, Version: 1}
+	cancelled, changed := placed.Cancel()
+	require.True(t, changed)
+	require.Equal(t, domain.Order{ID: "id", Status: domain.Cancelled, Version: 2}, cancelled)
+	expired, changed := placed.Expire()
+	require.True(t, changed)
+	require.Equal(t, domain.Order{ID: "id", Status: domain.Expired, Version: 2}, expired)
+	for _, o := range []domain.Order{cancelled, expired} {
+		after, changed := o.Cancel()
+		require.False(t, changed)
+		require.Equal(t, o, after)
+		after, changed = o.Expire()
+		require.False(t, changed)
+		require.Equal(t, o, after)
+	}
+	require.True(t, placed.Shippable())
+	require.True(t, cancelled.Shippable())
+	require.False(t, expired.Shippable())
+}

@@ -127,7 +127,7 @@ func start(t *testing.T, env ...string) *process {
 func clean(environ []string) []string {
 	var kept []string
 	for _, v := range environ {
-		if !strings.HasPrefix(v, "APP_") && !strings.HasPrefix(v, "DATABASE_URL=") {
+		if !slices.ContainsFunc([]string{"APP_", "ORDERS_", "DATABASE_URL=", "NATS_URL=", "REDIS_URL="}, func(p string) bool { return strings.HasPrefix(v, p) }) {
 			kept = append(kept, v)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -67,12 +68,14 @@ func (Orders) Insert(ctx context.Context, t *tx.Tx, o domain.Order) (domain.Orde
 	return o, err
 }
 
-const findOrder = `
+const selectOrder = `
 select o.id::text, o.status, o.customer_id, o.total_cents, o.version, o.created_at,
   (select jsonb_agg(jsonb_build_object('sku', i.sku, 'quantity', i.quantity) order by i.line)::text
    from orders.order_item i where i.order_id = o.id)
 from orders."order" o
-where o.id = $1::uuid`
+`
+
+const findOrder = selectOrder + `where o.id = $1::uuid`
 
 // Find returns the order with its items in one round trip.
 func (Orders) Find(ctx context.Context, t *tx.Tx, id string) (domain.Order, error) {
@@ -94,6 +97,34 @@ func (Orders) Update(ctx context.Context, t *tx.Tx, o domain.Order) error {
 	return err
 }
 
+// Shipped notes that the order was shipped. Its version stays: what clients see of it does not change.
+func (Orders) Shipped(ctx context.Context, t *tx.Tx, id string) error {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `update orders."order" set shipped = true where id = $1::uuid`, id)
+	return err
+}
+
+// staleOrders takes FOR UPDATE, and no less: the key of an order that is being shipped is shared with its shipment.
+const staleOrders = selectOrder + `
+where o.status = 'placed' and not o.shipped and o.created_at < (select clock_timestamp() - $1::bigint * interval '1 microsecond')
+order by o.created_at limit $2::bigint for update of o skip locked`
+
+// Stale returns the orders that are to expire, locked.
+func (Orders) Stale(ctx context.Context, t *tx.Tx, age time.Duration, limit int) ([]domain.Order, error) {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.Query(ctx, staleOrders, age.Microseconds(), limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (domain.Order, error) { return scan(row) })
+}
+
 func find(ctx context.Context, t *tx.Tx, sql, id string) (domain.Order, error) {
 	if !isID(id) {
 		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
@@ -102,13 +133,17 @@ func find(ctx context.Context, t *tx.Tx, sql, id string) (domain.Order, error) {
 	if err != nil {
 		return domain.Order{}, err
 	}
-	var o domain.Order
-	var list string
-	err = q.QueryRow(ctx, sql, id).Scan(&o.ID, &o.Status, &o.CustomerID, &o.TotalCents, &o.Version, &o.CreatedAt, &list)
+	o, err := scan(q.QueryRow(ctx, sql, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Order{}, fault.New(fault.NotFound, "orders.Find", nil)
 	}
-	if err != nil {
+	return o, err
+}
+
+func scan(row pgx.Row) (domain.Order, error) {
+	var o domain.Order
+	var list string
+	if err := row.Scan(&o.ID, &o.Status, &o.CustomerID, &o.TotalCents, &o.Version, &o.CreatedAt, &list); err != nil {
 		return domain.Order{}, err
 	}
 	var items []item

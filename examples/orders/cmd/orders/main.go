@@ -14,7 +14,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := cli.Signals(context.Background())
 	defer stop()
-	s, err := newService()
+	s, err := newService(os.Getenv)
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "error:", err)
 		return cli.ExitFailed

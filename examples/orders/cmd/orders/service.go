@@ -28,7 +28,11 @@ import (
 )
 
 // newService puts the service together; bootstrap gives it what it stands on.
-func newService() (bootstrap.Service, error) {
+func newService(getenv func(string) string) (bootstrap.Service, error) {
+	set, err := readSettings(getenv)
+	if err != nil {
+		return bootstrap.Service{}, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
@@ -40,6 +44,7 @@ func newService() (bootstrap.Service, error) {
 		Streams: []migrations.Stream{{Name: "orders", Schema: "orders", FS: postgres.Migrations()}},
 		Meter:   metric.NewMeterProvider(metric.WithReader(exporter), metric.WithResource(resource.NewSchemaless(attribute.String("service.name", "orders")))),
 		Events:  &bootstrap.Events{Consumers: consumers},
+		Jobs:    set.jobs,
 		Routes: func(a *bootstrap.App) (http.Handler, error) {
 			get := app.GetOrder{Runner: a.Runner, Orders: postgres.Orders{}}
 			return ordershttp.Routes{
@@ -59,7 +64,7 @@ func newService() (bootstrap.Service, error) {
 
 // consumers returns who handles the service's own events: shipping makes a shipment of each order that was placed.
 func consumers(a *bootstrap.App) []bootstrap.Consumer {
-	ship := app.ShipOrder{Shipments: postgres.Shipments{}, Events: a.Outbox, NewID: newID}
+	ship := app.ShipOrder{Orders: postgres.Orders{}, Shipments: postgres.Shipments{}, Events: a.Outbox, NewID: newID}
 	return []bootstrap.Consumer{{
 		Name: "shipping", AggregateTypes: []string{"order"},
 		Effects: map[string]natsbroker.Effect{
