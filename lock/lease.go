@@ -44,7 +44,7 @@ func newLease(ctx context.Context, a *attempt, sent time.Time) (*Lease, bool) {
 	if left <= 0 {
 		return nil, false
 	}
-	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.mu.Lock() // the timer's function waits for it
 	l.timer = time.AfterFunc(left, l.expire)
 	l.mu.Unlock()

@@ -22,7 +22,7 @@ type place struct {
 	lines *lines
 	key   Digest
 	line  *line
-	head  chan struct{} // closed once the place is the head of its line
+	head  chan struct{} // closed once the place is the head of its line; nil if it was from the start
 }
 
 // enter joins the line of a key.
@@ -34,11 +34,11 @@ func (ls *lines) enter(key Digest) *place {
 		ln = &line{bell: make(chan struct{}, 1)}
 		ls.byKey[key] = ln
 	}
-	p := &place{ls, key, ln, make(chan struct{})}
-	ln.queue = append(ln.queue, p)
-	if len(ln.queue) == 1 {
-		close(p.head)
+	p := &place{lines: ls, key: key, line: ln}
+	if len(ln.queue) > 0 {
+		p.head = make(chan struct{})
 	}
+	ln.queue = append(ln.queue, p)
 	return p
 }
 

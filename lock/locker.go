@@ -45,7 +45,7 @@ func New(d Driver, o *Options) (*Locker, error) {
 func (l *Locker) Acquire(ctx context.Context, key string, o *AcquireOptions) (*Lease, error) {
 	began := time.Now()
 	lease, err := l.acquire(ctx, Key{l.opts.Region, key}, o, began)
-	l.metrics.acquired(ctx, err, time.Since(began))
+	l.metrics.counted(ctx, err, time.Since(began))
 	return lease, err
 }
 
@@ -97,7 +97,8 @@ func (l *Locker) Do(ctx context.Context, key string, o *AcquireOptions, fn func(
 func call[T any](ctx context.Context, bound time.Duration, request func(ctx context.Context) (T, error)) (T, error) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(answerTimeout, cancel) })
-	defer stop()
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(answerTimeout, cancel) })()
+	}
 	return request(detached)
 }

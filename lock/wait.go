@@ -30,9 +30,7 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 	}
 	p := a.locker.lines.enter(a.digest)
 	defer p.leave()
-	select {
-	case <-p.head:
-	default:
+	if p.head != nil {
 		a.held = true
 		t := time.NewTimer(time.Until(a.deadline))
 		defer t.Stop()
