@@ -41,11 +41,12 @@ type sizes struct {
 	deep, shallow int // lanes
 	claims        int // a depth
 	seconds       int // of the latency
+	handOvers     int // of a lock
 }
 
 var (
-	full  = sizes{rounds: 30, drains: []int{100_000, 1_000_000}, drainRounds: 3, deep: 1_000_000, shallow: 10_000, claims: 200, seconds: 5}
-	small = sizes{rounds: 3, drains: []int{20_000, 100_000}, drainRounds: 3, deep: 100_000, shallow: 10_000, claims: 50, seconds: 2}
+	full  = sizes{rounds: 30, drains: []int{100_000, 1_000_000}, drainRounds: 3, deep: 1_000_000, shallow: 10_000, claims: 200, seconds: 5, handOvers: 100}
+	small = sizes{rounds: 3, drains: []int{20_000, 100_000}, drainRounds: 3, deep: 100_000, shallow: 10_000, claims: 50, seconds: 2, handOvers: 10}
 )
 
 func run(ctx context.Context, out io.Writer, s sizes) (err error) {
@@ -78,6 +79,11 @@ func run(ctx context.Context, out io.Writer, s sizes) (err error) {
 	if strings.Contains("latency", s.only) {
 		_, _ = fmt.Fprintln(os.Stderr, "measuring: latency")
 		if rep.latency, err = f.latency(ctx, s.seconds); err != nil {
+			return err
+		}
+	}
+	if strings.Contains("locking", s.only) {
+		if rep.locking, err = f.locking(ctx, sizes{rounds: s.rounds, handOvers: s.handOvers}); err != nil {
 			return err
 		}
 	}

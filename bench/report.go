@@ -17,6 +17,7 @@ type report struct {
 	rounds           int // of the pairs
 	pairs, drains    []result
 	latency          latency
+	locking          locking
 }
 
 func (r report) write(w io.Writer) {
@@ -28,15 +29,7 @@ func (r report) write(w io.Writer) {
 	p("- date: %s", time.Now().UTC().Format(time.DateOnly))
 	p("- machine: %s/%s, %d CPUs%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuModel())
 	p("- %s, pgx %s, PostgreSQL %s over loopback TCP, %s\n", runtime.Version(), moduleVersion("github.com/jackc/pgx/v5"), r.version, r.durable)
-	p("| what | kit | time, allocations | beside | time, allocations | ratio | target |")
-	p("|---|---|---|---|---|---|---|")
-	for _, r := range r.pairs {
-		ratio, other, name := "-", "-", "-"
-		if r.ratio > 0 {
-			ratio, other, name = fmt.Sprintf("%.2f", r.ratio), r.otherCost.String(), "`"+r.other.name+"`"
-		}
-		p("| %s | `%s` | %s | %s | %s | %s | %s |", r.name, r.kit.name, r.kitCost, name, other, ratio, r.target)
-	}
+	writePairs(p, r.pairs)
 	p("\n## Delivering\n")
 	p("The table of envelopes has %d partitions; the publisher does nothing. Beside a drain stand the statements of the relay, bare: one loop over", partitions)
 	p("pgx without epochs, holds, failures, doorbell, metrics or decoded headers, on the same backlog. Latency is from the return of COMMIT to the")
@@ -49,6 +42,19 @@ func (r report) write(w io.Writer) {
 	if l := r.latency; l.rate > 0 {
 		p("| commit to publish at %.0f events/s, p50 | %.1f ms | - | - | <= 5 ms |", l.rate, l.p50.Seconds()*1000)
 		p("| commit to publish at %.0f events/s, p99 | %.1f ms | - | - | <= 50 ms |", l.rate, l.p99.Seconds()*1000)
+	}
+	r.locking.write(p)
+}
+
+func writePairs(p func(format string, a ...any), pairs []result) {
+	p("| what | kit | time, allocations | beside | time, allocations | ratio | target |")
+	p("|---|---|---|---|---|---|---|")
+	for _, r := range pairs {
+		ratio, other, name := "-", "-", "-"
+		if r.ratio > 0 {
+			ratio, other, name = fmt.Sprintf("%.2f", r.ratio), r.otherCost.String(), "`"+r.other.name+"`"
+		}
+		p("| %s | `%s` | %s | %s | %s | %s | %s |", r.name, r.kit.name, r.kitCost, name, other, ratio, r.target)
 	}
 }
 
