@@ -63,7 +63,7 @@ func (m mutex) handOvers(ctx context.Context, rounds int) ([]time.Duration, erro
 			return release(ctx)
 		})
 		// Long enough for the other to wait, and at any moment between two polls of it.
-		<-time.After(50*time.Millisecond + rand.N(200*time.Millisecond))
+		<-time.After(50*time.Millisecond + rand.N(200*time.Millisecond)) //nolint:gosec // no secret
 		began := time.Now()
 		if err := release(ctx); err != nil {
 			return nil, err

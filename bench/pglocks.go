@@ -63,7 +63,7 @@ func (f *fixture) locks(ctx context.Context) (_ *locks, err error) {
 		return pause(ctx, 100*time.Millisecond)
 	})}
 	ls.notify = mutex{name: "bare statements and LISTEN/NOTIFY", lock: f.bareListen}
-	ls.advisory = mutex{name: "pg_advisory_lock", lock: f.bareAdvisory}
+	ls.advisory = mutex{name: "pg_advisory_xact_lock", lock: f.bareAdvisory}
 	return ls, nil
 }
 
@@ -124,21 +124,17 @@ func (f *fixture) bareListen(ctx context.Context, node int, key string) (unlock,
 	})(ctx, node, key)
 }
 
-// bareAdvisory waits in the server, and holds a connection.
+// bareAdvisory waits in the server, and holds a connection and a transaction.
 func (f *fixture) bareAdvisory(ctx context.Context, _ int, key string) (unlock, error) {
-	conn, err := f.bare.Acquire(ctx)
+	t, err := f.bare.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Exec(ctx, `select pg_advisory_lock(hashtextextended($1, 0))`, key); err != nil {
-		conn.Release()
+	if _, err := t.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, key); err != nil {
+		_ = t.Rollback(ctx)
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		defer conn.Release()
-		_, err := conn.Exec(ctx, `select pg_advisory_unlock(hashtextextended($1, 0))`, key)
-		return err
-	}, nil
+	return t.Commit, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {
