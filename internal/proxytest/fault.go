@@ -18,6 +18,7 @@ const (
 type Fault struct {
 	mode    Mode
 	pattern []byte
+	skip    int // statements until it strikes, itself included; 0: by pattern
 	struck  chan struct{}
 }
 

@@ -57,16 +57,53 @@ func (p *Proxy) Break(mode Mode, pattern string) *Fault {
 	return f
 }
 
+// BreakAt arms a fault for the n-th statement from now on, the first being 1, that may leave something behind: DDL, DML and COMMIT.
+func (p *Proxy) BreakAt(mode Mode, n int) *Fault {
+	f := &Fault{mode: mode, skip: n, struck: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = f
+	return f
+}
+
 // strikes returns the armed fault, for one caller, if it is meant for this message.
 func (p *Proxy) strikes(message []byte) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.armed
-	if f == nil || !bytes.Contains(message, f.pattern) {
+	if f == nil {
+		return nil
+	}
+	if f.skip > 0 {
+		if !writes(message) {
+			return nil
+		}
+		if f.skip--; f.skip > 0 {
+			return nil
+		}
+	} else if !bytes.Contains(message, f.pattern) {
 		return nil
 	}
 	p.armed = nil
 	return f
+}
+
+// writes reports whether message is a Query or a Parse of such a statement.
+func writes(message []byte) bool {
+	if len(message) < 6 || message[0] != 'Q' && message[0] != 'P' {
+		return false
+	}
+	sql := message[5:]
+	if message[0] == 'P' { // the name of the statement comes first
+		_, sql, _ = bytes.Cut(sql, []byte{0})
+	}
+	sql = bytes.ToLower(bytes.TrimSpace(sql))
+	for _, harmless := range []string{"select", "set", "reset", "begin", "rollback", "-- ping"} {
+		if bytes.HasPrefix(sql, []byte(harmless)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *Proxy) accept(ctx context.Context) {

@@ -103,17 +103,22 @@ func newStore(s source) (*store, error) {
 	return &store{Store: inner, source: s}, nil
 }
 
-// Insert marks a file as applied. It is one statement, so that also outside a transaction the history and the checksum cannot part.
+// CreateVersionTable makes goose's table by the statement that Plan shows.
+func (s *store) CreateVersionTable(ctx context.Context, db database.DBTxConn) error {
+	_, err := db.ExecContext(ctx, s.source.historySQL())
+	return err
+}
+
+// Insert marks a file as applied. Its arguments are checked names, numbers and digests, so that the statement is the one that Plan shows.
 func (s *store) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
+	sql := s.source.baselineSQL()
 	for _, f := range s.source.files {
 		if f.version == req.Version {
-			_, err := db.ExecContext(ctx, `with mark as (insert into `+s.Tablename()+` (version_id, is_applied) values ($2, true))
-				insert into caskeleton.migration_checksum (stream, version, file, checksum) values ($1, $2, $3, $4)`,
-				s.source.Name, f.version, f.name, f.checksum)
-			return err
+			sql = s.source.markSQL(f)
 		}
 	}
-	return s.Store.Insert(ctx, db, req)
+	_, err := db.ExecContext(ctx, sql)
+	return err
 }
 
 // ensure leaves a history with its baseline, version 0. Goose would create it too, but takes a first creation that failed for done,
@@ -137,10 +142,11 @@ func (s *store) ensure(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if len(marks) == 0 {
-		if err := s.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil {
-			return err
-		}
+	if len(marks) > 0 {
+		return nil
+	}
+	if err := s.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil {
+		return err
 	}
 	return tx.Commit()
 }

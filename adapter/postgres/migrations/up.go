@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 )
 
@@ -97,8 +98,11 @@ func (m *Migrator) apply(ctx context.Context, db *sql.DB, run *run, s source, f 
 			err = partial.Err
 		}
 		kept := "nothing of it was kept"
-		if !f.inTx {
+		switch _, answered := errors.AsType[*pgconn.PgError](err); {
+		case !f.inTx:
 			kept = "it ran outside a transaction, and may have left part of its work"
+		case !answered: // the COMMIT too may be what was not answered
+			kept = "the next run finds out whether it was kept"
 		}
 		return Applied{}, fmt.Errorf("migrations: stream %s: %s failed, %s%s; see docs/runbooks/migration-failure.md: %w", s.Name, f.name, kept, run.place(err), told(err))
 	}
