@@ -18,6 +18,7 @@ func (r *Registry) Files() (map[string][]byte, error) {
 	files := map[string][]byte{
 		"fault/codes_gen.go":              codesGo(r.Codes),
 		"bootstrap/config/keys_gen.go":    keysGo(r.Keys),
+		tablesFile:                        tablesGo(r.Tables),
 		"docs/reference/error-codes.md":   codesPage(r.Codes),
 		"docs/reference/metrics.md":       metricsPage(r.Metrics),
 		"docs/reference/configuration.md": keysPage(r.Keys),

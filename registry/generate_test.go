@@ -29,6 +29,7 @@ func TestWriteThenVerify(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{
 		"fault/codes_gen.go", "bootstrap/config/keys_gen.go", "docs/reference/error-codes.md", "docs/reference/metrics.md", "docs/reference/configuration.md",
+		"adapter/postgres/migrations/tables_gen.go",
 	}, written)
 	require.NoError(t, registry.Verify(root))
 
@@ -73,6 +74,15 @@ package fault
 var (
 	DBTXGone = NewCode(Spec{Name: "DB_TX_GONE", Category: CategoryTransientDependency, Status: 422, AlsoStatus: 400, Retryable: true, Client: "Say \"it\".", Hint: "Look."})
 )
+`,
+		"adapter/postgres/migrations/tables_gen.go": `// Code generated from registry/tables.yaml by make generate. DO NOT EDIT.
+
+package migrations
+
+// tables is every table of the kit and what the runtime role may do with it; nothing changes it.
+var tables = []table{
+	{name: "a_b", stream: "core", grants: []string{"select", "update (c)"}},
+}
 `,
 		"bootstrap/config/keys_gen.go": `// Code generated from registry/env-keys.yaml by make generate. DO NOT EDIT.
 

@@ -1,4 +1,4 @@
-// Package registry reads the kit's registries (failure codes, metrics, environment variables), which are YAML files beside this source, and renders
+// Package registry reads the kit's registries (failure codes, metrics, environment variables, tables), which are YAML files beside this source, and renders
 // what is generated from them: Go tables and reference pages. `make generate` writes the files, `make verify` and this package's test fail when
 // one of them differs. The package imports nothing of the kit, so that it can mend a generated file that does not compile.
 package registry
@@ -19,26 +19,30 @@ type Registry struct {
 	Codes   []Code
 	Metrics []Metric
 	Keys    []EnvKey
+	Tables  []Table
 }
 
-// Load reads error-codes.yaml, metrics.yaml and env-keys.yaml at the root of fsys. The error lists every problem of all three, each with its file,
+// Load reads error-codes.yaml, metrics.yaml, env-keys.yaml and tables.yaml at the root of fsys. The error lists every problem of all, each with its file,
 // its entry and what to do.
 func Load(fsys fs.FS) (*Registry, error) {
 	var codes struct{ Codes []Code }
 	var metrics struct{ Metrics []Metric }
 	var keys struct{ Keys []EnvKey }
+	var tables struct{ Tables []Table }
 	if err := errors.Join(
 		decode(fsys, "error-codes.yaml", &codes),
 		decode(fsys, "metrics.yaml", &metrics),
 		decode(fsys, "env-keys.yaml", &keys),
+		decode(fsys, "tables.yaml", &tables),
 	); err != nil {
 		return nil, err
 	}
-	r := &Registry{Codes: codes.Codes, Metrics: metrics.Metrics, Keys: keys.Keys}
+	r := &Registry{Codes: codes.Codes, Metrics: metrics.Metrics, Keys: keys.Keys, Tables: tables.Tables}
 	return r, errors.Join(
 		within("error-codes.yaml", checkCodes(r.Codes)),
 		within("metrics.yaml", checkMetrics(r.Metrics)),
 		within("env-keys.yaml", checkKeys(r.Keys)),
+		within("tables.yaml", checkTables(r.Tables)),
 	)
 }
 

@@ -17,6 +17,7 @@ import (
 const (
 	goodCode   = "codes:\n  - {name: DB_GONE, category: INTERNAL, status: 500, retryable: true, client: Sorry., hint: Look.}\n"
 	goodMetric = "metrics:\n  - {name: db.pool.acquire, type: histogram, unit: s, labels: [state], doc: Waits.}\n"
+	goodTable  = "tables:\n  - {name: a_b, stream: core, owner: x/y, access: {x/y: [select]}, grants: [select, update (c)]}\n"
 	goodKey    = "keys:\n  - {name: APP_DB_MAX_CONNS, path: db.max_conns, type: int, default: \"10\", doc: Connections.}\n"
 )
 
@@ -24,6 +25,7 @@ const (
 func files(name, content string) fstest.MapFS {
 	fsys := fstest.MapFS{
 		"error-codes.yaml": {Data: []byte(goodCode)}, "metrics.yaml": {Data: []byte(goodMetric)}, "env-keys.yaml": {Data: []byte(goodKey)},
+		"tables.yaml": {Data: []byte(goodTable)},
 	}
 	if name != "" {
 		fsys[name] = &fstest.MapFile{Data: []byte(content)}
@@ -37,6 +39,9 @@ func TestLoadReadsWhatIsThere(t *testing.T) {
 	yes := true
 	require.Equal(t, []registry.Code{{Name: "DB_GONE", Category: "INTERNAL", Status: 500, Retryable: &yes, Client: "Sorry.", Hint: "Look."}}, r.Codes)
 	require.Equal(t, []registry.Metric{{Name: "db.pool.acquire", Type: "histogram", Unit: "s", Labels: []string{"state"}, Doc: "Waits."}}, r.Metrics)
+	require.Equal(t, []registry.Table{{
+		Name: "a_b", Stream: "core", Owner: "x/y", Access: map[string][]string{"x/y": {"select"}}, Grants: []string{"select", "update (c)"},
+	}}, r.Tables)
 	require.Equal(t, []registry.EnvKey{{Name: "APP_DB_MAX_CONNS", Path: "db.max_conns", Type: "int", Default: "10", Doc: "Connections."}}, r.Keys)
 }
 
@@ -53,8 +58,8 @@ func TestLoadRefuses(t *testing.T) {
 			want, ok := strings.CutPrefix(head, "# want: ")
 			require.True(t, ok, "%s has no want line", path)
 			prefix, _, _ := strings.Cut(filepath.Base(path), "_")
-			name := map[string]string{"codes": "error-codes.yaml", "metrics": "metrics.yaml", "keys": "env-keys.yaml"}[prefix]
-			require.NotEmpty(t, name, "%s must start with codes_, metrics_ or keys_", path)
+			name := map[string]string{"codes": "error-codes.yaml", "metrics": "metrics.yaml", "keys": "env-keys.yaml", "tables": "tables.yaml"}[prefix]
+			require.NotEmpty(t, name, "%s must start with codes_, metrics_, keys_ or tables_", path)
 
 			_, err = registry.Load(files(name, string(src)))
 			require.ErrorContains(t, err, name)

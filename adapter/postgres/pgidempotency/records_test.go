@@ -23,7 +23,7 @@ import (
 
 // fixture is a database with the records in it, reached in one exec mode.
 type fixture struct {
-	db      *postgres.DB
+	db      *postgres.DB // as the owner, for what a test arranges; the others work as the runtime role
 	runner  *tx.Runner
 	records *pgidempotency.Records
 }
@@ -33,15 +33,22 @@ var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_pr
 
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
-	f := &fixture{}
+	dsn := migrationstest.DSN(t, migrations.Idempotency())
+	f := &fixture{db: open(t, dsn, mode)}
+	runtime := open(t, migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency()), mode)
 	var err error
-	f.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.DSN(t, migrations.Idempotency()), ExecMode: mode}, nil)
+	f.runner, err = tx.NewRunner(runtime, nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.db.Close(context.WithoutCancel(t.Context()))) })
-	f.runner, err = tx.NewRunner(f.db, nil)
-	require.NoError(t, err)
-	f.records = pgidempotency.New(f.db)
+	f.records = pgidempotency.New(runtime)
 	return f
+}
+
+func open(t *testing.T, dsn, mode string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, ExecMode: mode}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.WithoutCancel(t.Context()))) })
+	return db
 }
 
 var operations atomic.Int64

@@ -42,6 +42,21 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestConformanceAsTheRuntimeRole: the grants of `migrate grants` are enough for all that locks do.
+func TestConformanceAsTheRuntimeRole(t *testing.T) {
+	locktest.TestDriver(t, locktest.Harness{New: func(t *testing.T) locktest.Store {
+		t.Helper()
+		owner := newNode(t, postgres.Config{MaxConns: 2})
+		cfg := postgres.Config{DSN: migrationstest.RuntimeDSN(t, owner.dsn, migrations.Lock()), MaxConns: 2}
+		n, other := newNode(t, cfg), newNode(t, cfg)
+		return locktest.Store{Driver: n.locks, Other: other.locks, Expire: func(ctx context.Context, k lock.Key) error {
+			digest := k.Digest()
+			_, err := owner.db.Exec(ctx, expireSQL, digest[:])
+			return err
+		}}
+	}})
+}
+
 func TestHistory(t *testing.T) {
 	for mode, isolation := range map[string]string{"cache_statement": "read committed", "simple_protocol": "serializable"} {
 		t.Run(mode, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/adapter/postgres/pgschedule"
 	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/lock/schedule"
@@ -24,6 +26,15 @@ func TestConformance(t *testing.T) {
 			}})
 		})
 	}
+}
+
+// TestConformanceAsTheRuntimeRole: the grants of `migrate grants` are enough for all that jobs do.
+func TestConformanceAsTheRuntimeRole(t *testing.T) {
+	t.Parallel()
+	scheduletest.TestDriver(t, scheduletest.DriverHarness{New: func(t *testing.T) schedule.Driver {
+		t.Helper()
+		return pgschedule.New(open(t, migrationstest.RuntimeDSN(t, newDSN(t), migrations.Lock()), "exec"))
+	}})
 }
 
 // TestWhoComesLaterWritesNothing: all instances but one come later, at each slot.

@@ -11,7 +11,7 @@ import (
 
 func TestRunWritesAndVerifies(t *testing.T) {
 	root := t.TempDir()
-	for _, name := range []string{"error-codes.yaml", "metrics.yaml", "env-keys.yaml"} {
+	for _, name := range []string{"error-codes.yaml", "metrics.yaml", "env-keys.yaml", "tables.yaml"} {
 		src, err := os.ReadFile(filepath.Join("..", "..", name))
 		require.NoError(t, err)
 		require.NoError(t, os.MkdirAll(filepath.Join(root, "registry"), 0o700))
