@@ -1,8 +1,10 @@
 package bootstrap
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -31,8 +33,23 @@ type Service struct {
 	Try func(url string) string
 }
 
-// streams returns all that the database must have.
-func (s Service) streams() []migrations.Stream { return append(migrations.All(), s.Streams...) }
+// streams returns all that the database must have. It refuses a configuration that switches off what the service cannot do without.
+func (s Service) streams(c *config.Config) ([]migrations.Stream, error) {
+	on, err := c.DB.Streams()
+	if err != nil {
+		return nil, err
+	}
+	needed := []migrations.Stream{migrations.Idempotency(), migrations.Lock()} // jobs, of which the kit has some of its own, are in the latter
+	if s.Events != nil {
+		needed = append(needed, migrations.OutboxStorage(), migrations.OutboxPolling(), migrations.Inbox())
+	}
+	for _, n := range needed {
+		if !slices.ContainsFunc(on, func(s migrations.Stream) bool { return s.Name == n.Name }) {
+			return nil, fmt.Errorf("APP_MIGRATION_STREAMS leaves out %s, which this service works with; add it", n.Name)
+		}
+	}
+	return append(on, s.Streams...), nil
+}
 
 // App is the wired kit, given to a service's Routes, Jobs and Consumers. It is not changed afterwards.
 type App struct {

@@ -35,6 +35,10 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	streams, err := s.streams(c)
+	if err != nil {
+		return nil, err
+	}
 	dsn, migrationDSN, err := database(ctx, c, log)
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 		}
 	}()
 	if migrationDSN != "" {
-		if err := migrate(ctx, migrationDSN, s, log); err != nil {
+		if err := migrate(ctx, migrationDSN, streams, log); err != nil {
 			return nil, err
 		}
 		if s.Events != nil {
@@ -58,7 +62,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 			}
 		}
 	}
-	schema, err := migrations.New(dsn, s.streams(), &migrations.Options{Logger: log})
+	schema, err := migrations.New(dsn, streams, &migrations.Options{Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +121,8 @@ func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slo
 	}
 }
 
-func migrate(ctx context.Context, dsn string, s Service, log *slog.Logger) error {
-	m, err := migrations.New(dsn, s.streams(), &migrations.Options{Logger: log})
+func migrate(ctx context.Context, dsn string, streams []migrations.Stream, log *slog.Logger) error {
+	m, err := migrations.New(dsn, streams, &migrations.Options{Logger: log})
 	if err != nil {
 		return err
 	}

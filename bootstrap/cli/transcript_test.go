@@ -30,7 +30,7 @@ var shop = migrations.Stream{Name: "shop", Schema: "shop", FS: fstest.MapFS{
 
 // Each file of testdata is a list of runs: "env" lines, the command, what it prints ("! " marks stderr) and its exit code. {name} in an
 // "env" line is the DSN of a database that the runs of one file share, and "sql name" lines run in it before the first of them. They are written by
-// hand; <time>, <age> and <duration> stand for what differs from run to run.
+// hand; <time>, <age>, <duration>, <database> and <checksum> stand for what differs from run to run.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -82,6 +82,8 @@ var (
 	}{
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`), "<time>"},
 		{regexp.MustCompile(`\d+[smhd] ago`), "<age>"},
+		{regexp.MustCompile(`pgtest_db_\w+`), "<database>"},
+		{regexp.MustCompile(`[0-9a-f]{64}`), "<checksum>"},
 		{regexp.MustCompile(`duration=\S+`), "duration=<duration>"},
 	}
 )

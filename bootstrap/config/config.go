@@ -2,9 +2,11 @@ package config
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
 )
 
 // Config is what [Load] made of its sources: complete, checked, and not changed afterwards. It is safe for concurrent use, and to
@@ -44,6 +46,7 @@ type HTTP struct {
 type DB struct {
 	URL              Secret // runtime role; not set: the dev profile starts an embedded server
 	MigrationDSN     Secret // owner of the schema; not set: URL serves for both
+	MigrationStreams string // of the kit: "all", or names divided by commas
 	MaxConns         int32
 	MaxLifetime      time.Duration
 	IdleTime         time.Duration
@@ -61,6 +64,16 @@ func (d DB) Migration() Secret {
 	}
 	return d.URL
 }
+
+// Streams returns the kit's migration streams that are switched on, in the order in which they run.
+func (d DB) Streams() ([]migrations.Stream, error) {
+	if d.MigrationStreams == allStreams {
+		return migrations.All(), nil
+	}
+	return migrations.Select(strings.Split(d.MigrationStreams, ",")...)
+}
+
+const allStreams = "all"
 
 // Pool returns the settings of the runtime role's pool.
 func (d DB) Pool() postgres.Config {
@@ -131,6 +144,7 @@ func (l *loader) bind() *Config {
 		DB: DB{
 			URL:              value[Secret](l, "db.url"),
 			MigrationDSN:     value[Secret](l, "db.migration_dsn"),
+			MigrationStreams: value[string](l, "db.migration_streams"),
 			MaxConns:         int32(min(max(value[int64](l, "db.max_conns"), math.MinInt32), math.MaxInt32)), // a rule refuses what this clamps
 			MaxLifetime:      value[time.Duration](l, "db.max_lifetime"),
 			IdleTime:         value[time.Duration](l, "db.idle_time"),

@@ -51,6 +51,7 @@ func TestVariableIsRefused(t *testing.T) {
 		{"APP_HTTP_ADDR", "http.addr", "localhost:http", "is not host:port", addr},
 		{"APP_HTTP_ADDR", "http.addr", "localhost:65536", "is not host:port", addr},
 		{"DATABASE_URL", "db.url", "mysql://root:canary@h/d", "cannot be parsed", dsn},
+		{"APP_MIGRATION_STREAMS", "db.migration_streams", "inbox,outbox", "does not name streams of the kit", "write all, or some of core,idempotency,outbox-storage,outbox-polling,inbox,lock"},
 		{"APP_MIGRATION_DSN", "db.migration_dsn", "canary", "cannot be parsed", dsn},
 		{"APP_DB_IDLE_TIME", "db.idle_time", "999us", "is less than 1ms", "set it to a minute or more, or leave it out for 5m"},
 		{"APP_DB_IDLE_TIME", "db.idle_time", "0s", "must be above 0", "write a larger value, or leave it out for 5m"},
@@ -100,6 +101,7 @@ func TestBoundsAreAccepted(t *testing.T) {
 		"ipv6":        {"APP_HTTP_ADDR=[::1]:8080"},
 		"two hosts":   {"DATABASE_URL=postgresql://a:5432,b:5433/d?target_session_attrs=read-write"},
 		"keyword dsn": {"DATABASE_URL=host=/run/postgresql dbname=d"},
+		"streams":     {"APP_MIGRATION_STREAMS=inbox, core"},
 		"prod":        {"APP_PROFILE=prod", "DATABASE_URL=postgres://h/d", "APP_IDEMPOTENCY_KEY_V1=" + secretA},
 	} {
 		t.Run(name, func(t *testing.T) {

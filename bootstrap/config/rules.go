@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/idempotency"
 )
 
@@ -74,6 +75,8 @@ func (l *loader) checkDB(db DB) {
 		}
 	}
 	l.rule(value[int64](l, "db.max_conns") <= math.MaxInt32, "must be at most 2147483647", "write how many connections this instance may open, as in 10", "db.max_conns")
+	_, err := db.Streams()
+	l.rule(err == nil, "does not name streams of the kit", `write all, or some of `+strings.Join(streamNames(), ","), "db.migration_streams")
 	for _, p := range poolProblems(db.Pool()) {
 		if p.Field == "DSN" && !db.URL.IsSet() {
 			continue // the embedded server's, or missing in the prod profile
@@ -85,6 +88,14 @@ func (l *loader) checkDB(db DB) {
 			l.poolRule(p, "db.migration_dsn")
 		}
 	}
+}
+
+func streamNames() []string {
+	var names []string
+	for _, s := range migrations.All() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 func poolProblems(c postgres.Config) []postgres.Problem {

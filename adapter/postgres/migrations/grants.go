@@ -128,16 +128,18 @@ func (m *Migrator) grants(ctx context.Context, q querier, r Roles) (*grants, err
 
 // whoOwns names the owner and the database, and refuses a runtime role for which grants would mean nothing.
 func whoOwns(ctx context.Context, q querier, r Roles) (owner, database string, err error) {
-	var exists, super, member bool
-	err = q.QueryRowContext(ctx, `select coalesce(nullif($2, ''), current_user), current_database(), r.oid is not null, coalesce(r.rolsuper, false),
+	var exists, owns, super, member bool
+	err = q.QueryRowContext(ctx, `select coalesce(nullif($2, ''), current_user), current_database(), r.oid is not null, o.oid is not null, coalesce(r.rolsuper, false),
 		coalesce(pg_has_role(r.oid, o.oid, 'member') and not r.rolsuper, false)
 		from (select) x left join pg_catalog.pg_roles r on r.rolname = $1
-		left join pg_catalog.pg_roles o on o.rolname = coalesce(nullif($2, ''), current_user)`, r.Runtime, r.Owner).Scan(&owner, &database, &exists, &super, &member)
+		left join pg_catalog.pg_roles o on o.rolname = coalesce(nullif($2, ''), current_user)`, r.Runtime, r.Owner).Scan(&owner, &database, &exists, &owns, &super, &member)
 	switch {
 	case err != nil:
 		return "", "", fmt.Errorf("migrations: look for the roles: %w", told(err))
 	case !exists:
 		return "", "", fmt.Errorf("migrations: there is no role %q: make it with CREATE ROLE ... LOGIN, and a password of its own, first", r.Runtime)
+	case !owns:
+		return "", "", fmt.Errorf("migrations: there is no role %q to own the schema: make it with CREATE ROLE ... LOGIN first", owner)
 	case r.Runtime == owner:
 		return "", "", fmt.Errorf("migrations: %q is the owner: the service needs a role of its own, which cannot change the schema", owner)
 	case super:
@@ -165,6 +167,13 @@ func (m *Migrator) kitGrants(ctx context.Context, q querier, g *grants) error {
 	g.addf("revoke all on all tables in schema %s from %s, public", kitSchema, g.runtime)
 	g.addf("revoke all on schema %s from %s, public", kitSchema, g.runtime)
 	g.addf("grant usage on schema %s to %s", kitSchema, g.runtime)
+	var v1 bool
+	if err := q.QueryRowContext(ctx, `select pg_catalog.to_regprocedure('caskeleton.outbox_append_v1(jsonb, jsonb, bytea)') is not null`).Scan(&v1); err != nil {
+		return fmt.Errorf("migrations: look for the function of a legacy outbox: %w", told(err))
+	}
+	if v1 {
+		g.addf("grant execute on function %s.outbox_append_v1(jsonb, jsonb, bytea) to %s", kitSchema, g.runtime)
+	}
 	for _, s := range m.streams {
 		exists, err := tableExists(ctx, q, s.tableName())
 		if err != nil {

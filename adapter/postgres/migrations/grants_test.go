@@ -156,6 +156,7 @@ func TestGrantsRefuse(t *testing.T) {
 	m := migrator(t, dsn, nil)
 	for want, roles := range map[string]Roles{
 		"there is no role":         {Runtime: "nobody_at_all"},
+		"to own the schema":        {Runtime: r.name, Owner: "nobody_at_all"},
 		"the name of a role":       {Runtime: `a"b`},
 		"is the owner":             {Runtime: r.name, Owner: r.name},
 		"is a superuser":           {Runtime: me, Owner: r.name},

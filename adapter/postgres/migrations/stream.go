@@ -46,6 +46,23 @@ func All() []Stream {
 	return []Stream{Core(), Idempotency(), OutboxStorage(), OutboxPolling(), Inbox(), Lock()}
 }
 
+// Select returns those of the kit's streams that are named, and core, in the order in which they run. Spaces around a name do not matter.
+func Select(names ...string) ([]Stream, error) {
+	on := map[string]bool{"core": true}
+	var known []string
+	for _, s := range All() {
+		known = append(known, s.Name)
+	}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("migrations: the kit has no stream %q: take some of %s", name, strings.Join(known, ", "))
+		}
+		on[name] = true
+	}
+	return slices.DeleteFunc(All(), func(s Stream) bool { return !on[s.Name] }), nil
+}
+
 func kitStream(name string) Stream {
 	sub, err := fs.Sub(files, name)
 	if err != nil {

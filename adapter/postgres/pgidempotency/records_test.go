@@ -329,7 +329,7 @@ func TestNobodyWaitsForARunningTransaction(t *testing.T) {
 // TestEachScopeHasOneOwnerAtATime lets many owners claim, run, crash and take over one scope, and reads the history of what committed.
 func TestEachScopeHasOneOwnerAtATime(t *testing.T) {
 	f := newFixture(t, "")
-	_, err := f.db.Exec(t.Context(), `create table public.effect (operation text not null)`)
+	_, err := f.db.Exec(t.Context(), `create table public.effect (operation text not null); grant insert on public.effect to public`)
 	require.NoError(t, err)
 	keys, err := idempotency.NewKeyring("1", bytes.Repeat([]byte("k"), 32))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ const lockRowSQL = `select singleton from caskeleton.outbox_control where single
 // stays drained: excluded.drained_sequence is the number of events then, else 0.
 const appendSQL = `
 with control as materialized (
-  select mode, epoch from caskeleton.outbox_control where singleton
+  select mode, epoch from caskeleton.outbox_control where singleton and authority = 'v2'
 ), aggregate as materialized (
   select * from jsonb_to_recordset($1::jsonb) as a (n int, aggregatetype text, aggregateid text, head_type text, events bigint)
 ), counter as (
@@ -116,10 +116,41 @@ func (d *Driver) Append(ctx context.Context, t *tx.Tx, events []outbox.Event) er
 	if err != nil {
 		return appendError(op, err)
 	}
-	if n := tag.RowsAffected(); n != int64(len(events)) {
-		return fmt.Errorf("%s: %d of %d events were recorded: caskeleton.outbox_control has lost its row; roll back, and restore it", op, n, len(events))
+	if err := results.Close(); err != nil {
+		return err
 	}
-	return results.Close()
+	switch n := tag.RowsAffected(); {
+	case n == int64(len(events)):
+		return nil
+	case n == 0:
+		return appendV1(ctx, op, q, args, int64(len(events)))
+	default:
+		return notRecorded(op, n, int64(len(events)))
+	}
+}
+
+// appendV1 records events in the legacy table, which has the authority, for v2 recorded none. The lock that the append took holds it there.
+func appendV1(ctx context.Context, op string, q postgres.DBTX, args []any, want int64) error {
+	var v1 bool
+	if err := q.QueryRow(ctx, `select exists (select from caskeleton.outbox_control where singleton and authority = 'v1')`).Scan(&v1); err != nil {
+		return err
+	}
+	if !v1 {
+		return notRecorded(op, 0, want)
+	}
+	var n int64
+	err := q.QueryRow(ctx, `select caskeleton.outbox_append_v1($1::jsonb, $2::jsonb, $3::bytea)`, args...).Scan(&n)
+	if d, ok := errors.AsType[*postgres.Diagnostic](err); ok && d.SQLSTATE == "23505" {
+		return fault.New(fault.OutboxEventDuplicate, op, err)
+	}
+	if err == nil && n != want {
+		err = notRecorded(op, n, want)
+	}
+	return err
+}
+
+func notRecorded(op string, n, want int64) error {
+	return fmt.Errorf("%s: %d of %d events were recorded: caskeleton.outbox_control has lost its row; roll back, and restore it", op, n, want)
 }
 
 func appendArgs(events []outbox.Event) ([]any, error) {

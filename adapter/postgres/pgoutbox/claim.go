@@ -16,7 +16,7 @@ import (
 // why envelopes are read by the next statement.
 const claimSQL = `
 with control as materialized (
-  select epoch from caskeleton.outbox_control where singleton and mode <> 'paused'
+  select epoch from caskeleton.outbox_control where singleton and authority = 'v2' and mode <> 'paused'
 ), rung as materialized (
   select l.aggregatetype, l.aggregateid, l.due
   from unnest($1::text[], $2::text[]) as r (aggregatetype, aggregateid)

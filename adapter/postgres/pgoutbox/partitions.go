@@ -2,7 +2,6 @@ package pgoutbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,22 +31,11 @@ func Premake(ctx context.Context, dsn string, weeks int) (made int, err error) {
 	if weeks < 1 || weeks > maxPartitions {
 		return 0, fmt.Errorf("pgoutbox: weeks is %d; use 1 to %d, 4 for a month", weeks, maxPartitions)
 	}
-	cfg, err := pgx.ParseConfig(dsn)
+	conn, err := connectOwner(ctx, op, dsn, "caskeleton-premake", lockTimeout, errs)
 	if err != nil {
-		return 0, errors.New("pgoutbox: the DSN cannot be parsed; use one like postgres://user@host/database")
+		return 0, err
 	}
-	cfg.RuntimeParams["search_path"] = ""
-	cfg.RuntimeParams["application_name"] = "caskeleton-premake"
-	cfg.RuntimeParams["lock_timeout"] = lockTimeout
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return 0, errs.Translate(ctx, op, err)
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
+	defer closeOwner(ctx, conn)
 	err = pgx.BeginFunc(ctx, conn, func(t pgx.Tx) error {
 		if _, err := t.Exec(ctx, `select pg_advisory_xact_lock(`+premakeKeys+`)`); err != nil {
 			return err

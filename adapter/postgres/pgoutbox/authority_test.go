@@ -1,0 +1,446 @@
+package pgoutbox_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
+	"caskeleton.dev/adapter/postgres/pgoutbox"
+	"caskeleton.dev/adapter/postgres/pgtest"
+	"caskeleton.dev/fault"
+	"caskeleton.dev/outbox"
+	"caskeleton.dev/tx"
+)
+
+const legacy = "legacy.outbox_event"
+
+// adopting is a database with the Java skeleton's tables, in a schema of theirs, and the kit beside them.
+func adopting(t *testing.T, mode string) *fixture {
+	t.Helper()
+	f := newFixture(t, mode)
+	ddl, err := os.ReadFile("testdata/legacy.sql")
+	require.NoError(t, err)
+	_, err = pgtest.Connect(t, f.dsn).Exec(t.Context(), `create schema legacy; set search_path = legacy; `+string(ddl))
+	require.NoError(t, err)
+	return f
+}
+
+func (f *fixture) yield(t *testing.T) {
+	t.Helper()
+	require.NoError(t, pgoutbox.YieldAuthority(t.Context(), f.dsn, legacy))
+}
+
+const legacyInsert = `insert into legacy.outbox_event (id, aggregate_type, aggregate_id, event_type, payload, occurred_at, status, next_attempt_at)
+	values ($1, $2, $3, $4, $5, clock_timestamp(), 'PENDING', clock_timestamp())`
+
+// legacyAppend is what an old instance does.
+func legacyAppend(ctx context.Context, db *postgres.DB, e outbox.Event) error {
+	_, err := db.Exec(ctx, legacyInsert, e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload))
+	return err
+}
+
+func withID(e outbox.Event) outbox.Event {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	e.ID = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return e
+}
+
+func TestWhileV1AppendsAreLegacyRows(t *testing.T) {
+	t.Parallel()
+	for _, mode := range execModes {
+		for _, level := range []tx.Isolation{tx.ReadCommitted, tx.RepeatableRead, tx.Serializable} {
+			t.Run(fmt.Sprint(mode, level), func(t *testing.T) {
+				f := adopting(t, mode)
+				f.yield(t)
+				at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+				events := []outbox.Event{withID(event("a", `{"n":1}`)), withID(event("b", `{"n":2}`)), withID(event("a", `{"n":3}`))}
+				events[0].OccurredAt = at
+				require.NoError(t, f.runner.With(tx.Options{Isolation: level}).InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+					return f.outbox.Append(ctx, tr, events...)
+				}))
+				rows, err := f.db.Query(t.Context(), `select id::text, aggregate_type, aggregate_id, event_type, payload, status, attempt_count, next_attempt_at = occurred_at
+					from legacy.outbox_event order by occurred_at`)
+				require.NoError(t, err)
+				type row struct {
+					ID, AggregateType, AggregateID, Type, Payload, Status string
+					Attempts                                              int
+					Eligible                                              bool
+				}
+				got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+				require.NoError(t, err)
+				var want []row
+				for _, e := range events {
+					want = append(want, row{e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload), "PENDING", 0, true})
+				}
+				require.Equal(t, want, got)
+				require.Equal(t, at, get[time.Time](t, f, `select min(occurred_at) from legacy.outbox_event`).UTC())
+				require.Zero(t, get[int](t, f, `select (select count(*) from caskeleton.outbox_event) + (select count(*) from caskeleton.outbox_lane) + (select count(*) from caskeleton.outbox_counter)`))
+
+				require.ErrorIs(t, f.append(t.Context(), events[0]), fault.OutboxEventDuplicate)
+			})
+		}
+	}
+}
+
+func TestWhileV1TheKitDeliversNothing(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	f.exec(t, `insert into caskeleton.outbox_lane (aggregatetype, aggregateid, next_sequence, next_recorded_at, due) values ('order', 'a', 1, now(), now())`)
+	claims, err := f.driver.Claim(t.Context(), outbox.ClaimRequest{Owner: "r", Limit: 10, RunSize: 10, Lease: time.Minute, Rung: []outbox.Lane{lane("a")}})
+	require.NoError(t, err)
+	require.Empty(t, claims)
+}
+
+func TestPayloadsOfEveryColumnType(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"text", "jsonb", "json", "bytea"} {
+		t.Run(typ, func(t *testing.T) {
+			f := adopting(t, "")
+			using := "payload::" + typ
+			if typ == "bytea" {
+				using = "convert_to(payload, 'UTF8')"
+			}
+			f.exec(t, `alter table legacy.outbox_event alter payload type `+typ+` using `+using)
+			f.yield(t)
+			require.NoError(t, f.append(t.Context(), event("a", `{"n": 1}`)))
+			taken, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+			require.NoError(t, err)
+			require.Equal(t, pgoutbox.Taken{Copied: 1}, taken)
+			require.JSONEq(t, `{"n": 1}`, string(get[[]byte](t, f, `select payload from caskeleton.outbox_event`)))
+		})
+	}
+}
+
+func TestTakingOverCopiesWhatIsUndelivered(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	for i, status := range []string{"PUBLISHED", "PENDING", "IN_FLIGHT", "FAILED", "DEAD", "PENDING"} {
+		require.NoError(t, legacyAppend(t.Context(), f.db, withID(event("a", fmt.Sprint(i)))))
+		f.exec(t, `update legacy.outbox_event set status = $1 where payload = $2`, status, fmt.Sprint(i))
+	}
+	_, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.ErrorContains(t, err, "has 1 events that were given up (DEAD)")
+	require.Equal(t, "v1", get[string](t, f, `select authority from caskeleton.outbox_control`), "nothing was done")
+
+	before := get[string](t, f, `select string_agg(o::text, E'\n' order by o) from legacy.outbox_event o`)
+	taken, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadLeave)
+	require.NoError(t, err)
+	require.Equal(t, pgoutbox.Taken{Copied: 4, Dead: 1}, taken)
+	require.Equal(t, before, get[string](t, f, `select string_agg(o::text, E'\n' order by o) from legacy.outbox_event o`), "the legacy rows are kept")
+	require.Equal(t, "1 2 3 5", get[string](t, f, `select string_agg(convert_from(payload, 'UTF8'), ' ' order by sequence) from caskeleton.outbox_event`))
+	require.Equal(t, 4, get[int](t, f, `select count(*) from caskeleton.outbox_event e join legacy.outbox_event o on o.id = e.id and o.occurred_at = e.occurred_at
+		and e.type = o.event_type and e.aggregatetype = o.aggregate_type and e.content_type = 'application/json' and e.schema_version = 1`))
+	f.invariant(t)
+
+	again, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.NoError(t, err)
+	require.Equal(t, pgoutbox.Taken{Already: true}, again)
+	require.ErrorContains(t, pgoutbox.YieldAuthority(t.Context(), f.dsn, legacy), "it goes from v1 to v2 only")
+	require.NoError(t, f.append(t.Context(), event("a", "6")))
+	require.Equal(t, 5, get[int](t, f, `select count(*) from caskeleton.outbox_event`))
+}
+
+func TestDeadEventsCanBeDeliveredInTheirPlaces(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	for i, status := range []string{"PENDING", "DEAD", "PENDING"} {
+		require.NoError(t, legacyAppend(t.Context(), f.db, withID(event("a", fmt.Sprint(i)))))
+		f.exec(t, `update legacy.outbox_event set status = $1 where payload = $2`, status, fmt.Sprint(i))
+	}
+	taken, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadDeliver)
+	require.NoError(t, err)
+	require.Equal(t, pgoutbox.Taken{Copied: 3}, taken)
+	require.Equal(t, "0 1 2", get[string](t, f, `select string_agg(convert_from(payload, 'UTF8'), ' ' order by sequence) from caskeleton.outbox_event`))
+}
+
+// TestAnOldInstanceFailsLoudly, also where its statement would change nothing, and in a session that replication uses.
+func TestAnOldInstanceFailsLoudly(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	_, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.NoError(t, err)
+	conn := pgtest.Connect(t, f.dsn)
+	for _, sql := range []string{
+		`insert into legacy.outbox_event select * from legacy.outbox_event`,
+		`update legacy.outbox_event set status = 'IN_FLIGHT' where status = 'PENDING'`,
+		`set session_replication_role = replica; update legacy.outbox_event set status = 'IN_FLIGHT'`,
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.ErrorContains(t, err, "this outbox is retired", sql)
+		require.ErrorContains(t, err, "55000", sql)
+	}
+	_, err = conn.Exec(t.Context(), `delete from legacy.outbox_event`)
+	require.NoError(t, err, "its reaper may go on")
+}
+
+func TestAuthorityRefuses(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.exec(t, `create table legacy.part (id uuid); create table legacy.more (like legacy.outbox_event including all, extra int not null)`)
+	for table, want := range map[string]string{
+		"outbox_event":            "must be schema.table",
+		`legacy."outbox_event"`:   "must be schema.table",
+		"caskeleton.outbox_event": "must be schema.table",
+		"legacy.nothing":          "is not there, or has no column id",
+		"legacy.part":             "has no column aggregate_type",
+		"legacy.more":             "may not be left out (extra)",
+	} {
+		require.ErrorContains(t, pgoutbox.YieldAuthority(t.Context(), f.dsn, table), want, table)
+	}
+	taken, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.NoError(t, err)
+	require.True(t, taken.Already, "a new database is the kit's")
+	_, err = pgoutbox.TakeAuthority(t.Context(), f.dsn, "burn")
+	require.ErrorContains(t, err, "take leave or deliver")
+
+	f.exec(t, `alter table legacy.outbox_event alter id type text`)
+	f.yield(t)
+	f.yield(t)
+	require.ErrorContains(t, pgoutbox.YieldAuthority(t.Context(), f.dsn, "legacy.more"), "the authority is v1")
+	f.exec(t, `insert into legacy.outbox_event select 'seven', 'order', 'a', 't', '{}', now(), 'PENDING', 0, now()`)
+	_, err = pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.ErrorContains(t, err, "1 undelivered events of legacy.outbox_event have ids that are not UUIDs")
+	a, err := pgoutbox.ReadAuthority(t.Context(), f.dsn)
+	require.NoError(t, err)
+	require.Equal(t, pgoutbox.Authority{Version: "v1", Legacy: legacy}, a)
+
+	g := adopting(t, "")
+	require.NoError(t, g.append(t.Context(), event("a", "1")))
+	require.ErrorContains(t, pgoutbox.YieldAuthority(t.Context(), g.dsn, legacy), "has recorded events already")
+}
+
+// TestAWriterInTheWayIsNamed: an old instance's open transaction holds its table, and the change gives up within its tries.
+func TestAWriterInTheWayIsNamed(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	conn := pgtest.Connect(t, f.dsn)
+	open, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = open.Exec(t.Context(), `update legacy.outbox_event set status = 'DEAD'`)
+	require.NoError(t, err)
+	_, err = pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.ErrorIs(t, err, fault.DBLockTimeout)
+	require.ErrorContains(t, err, fmt.Sprintf("in the way are pid %d for ", conn.PgConn().PID()))
+	require.NoError(t, open.Rollback(t.Context()))
+	_, err = pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.NoError(t, err)
+}
+
+// TestTheRuntimeRoleAppendsWhileV1, with no right on the legacy table, whether it was granted before or after.
+func TestTheRuntimeRoleAppendsWhileV1(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	streams := []migrations.Stream{migrations.OutboxStorage(), migrations.OutboxPolling()}
+	before := migrationstest.RuntimeDSN(t, f.dsn, streams...)
+	f.yield(t)
+	after := migrationstest.RuntimeDSN(t, f.dsn, streams...)
+	for _, dsn := range []string{before, after} {
+		db := open(t, postgres.Config{DSN: dsn})
+		runner, err := tx.NewRunner(db, nil)
+		require.NoError(t, err)
+		ob, err := outbox.New(pgoutbox.New(db), nil)
+		require.NoError(t, err)
+		require.NoError(t, runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error { return ob.Append(ctx, tr, event("a", "{}")) }))
+		_, err = db.Exec(t.Context(), `select * from legacy.outbox_event`)
+		require.ErrorIs(t, err, fault.DBAccessDenied)
+	}
+	require.Equal(t, 2, get[int](t, f, `select count(*) from legacy.outbox_event`))
+}
+
+func TestTheOtherTablesOfTheJavaSkeletonAreKept(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	ddl, err := os.ReadFile("testdata/legacy.sql")
+	require.NoError(t, err)
+	conn := pgtest.Connect(t, dsn)
+	_, err = conn.Exec(t.Context(), `set search_path = public; `+string(ddl)) // in public, where Flyway puts them
+	require.NoError(t, err)
+	content := func() string {
+		var all []string
+		for _, table := range []string{"outbox_event", "idempotency_record", "int_lock", "int_lock_7"} {
+			var text string
+			require.NoError(t, conn.QueryRow(t.Context(), `select coalesce(string_agg(o::text, E'\n'), '') from public.`+table+` o`).Scan(&text))
+			all = append(all, text)
+		}
+		return strings.Join(all, "\n")
+	}
+	before := content()
+	m, err := migrations.New(dsn, migrations.All(), &migrations.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, err = m.Up(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, m.Verify(t.Context()))
+	require.Equal(t, before, content())
+}
+
+// handover is what was committed and what was delivered, by either relay, in order.
+type handover struct {
+	mu                   sync.Mutex
+	committed, delivered map[outbox.Lane][]string
+	byKit, byLegacy      int
+}
+
+func (h *handover) note(m map[outbox.Lane][]string, l outbox.Lane, payload string) {
+	m[l] = append(m[l], payload)
+}
+
+// TestWritersOfBothKindsDuringTheChange: old and new instances record events, and their relays deliver them, while the authority changes.
+// Each writer has aggregates of its own, so that the order of their commits is known.
+func TestWritersOfBothKindsDuringTheChange(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	h := &handover{committed: map[outbox.Lane][]string{}, delivered: map[outbox.Lane][]string{}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	const writers, before, after = 12, 40, 40
+	half, flipped := make(chan struct{}, writers), make(chan struct{})
+	refused := make(chan struct{}, writers)
+	var writing, relaying sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			old := w%2 == 0
+			for i, left := 0, after; left > 0; i++ {
+				if i == before {
+					half <- struct{}{}
+				}
+				select {
+				case <-flipped:
+					left--
+				default:
+				}
+				e := withID(event(fmt.Sprint("a", w, "-", i%3), fmt.Sprint(i)))
+				var err error
+				if old || i%5 == 0 { // new instances beside old ones, in one aggregate
+					if err = legacyAppend(ctx, f.db, e); err != nil {
+						if !strings.Contains(err.Error(), "55000") {
+							t.Errorf("an old instance failed with %v", err)
+						}
+						if old {
+							refused <- struct{}{}
+						}
+						old = false // it is replaced
+						err = f.append(ctx, e)
+					}
+				} else {
+					err = f.append(ctx, e)
+				}
+				if err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+				h.mu.Lock()
+				h.note(h.committed, e.Lane(), string(e.Payload))
+				h.mu.Unlock()
+			}
+		})
+	}
+	relaying.Go(func() { f.legacyRelay(ctx, t, h) })
+	relaying.Go(func() { f.kitRelay(ctx, t, h) })
+	for range writers {
+		<-half
+	}
+	h.mu.Lock()
+	require.Zero(t, h.byKit, "the kit delivers nothing before")
+	h.mu.Unlock()
+	taken, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadUndecided)
+	require.NoError(t, err)
+	close(flipped)
+	writing.Wait()
+	require.Eventually(t, func() bool { return get[int](t, f, `select count(*) from caskeleton.outbox_lane`) == 0 }, time.Minute, 20*time.Millisecond)
+	stop()
+	relaying.Wait()
+
+	f.invariant(t)
+	require.Len(t, h.delivered, len(h.committed))
+	for l, want := range h.committed {
+		require.Equal(t, want, firsts(h.delivered[l]), "%v", l)
+	}
+	require.Len(t, refused, writers/2, "each old instance was told")
+	require.Positive(t, taken.Copied)
+	require.Positive(t, h.byLegacy)
+	require.Positive(t, h.byKit)
+}
+
+// legacyRelay claims, publishes and marks, as the Java skeleton's does, until the trigger stops it.
+func (f *fixture) legacyRelay(ctx context.Context, t *testing.T, h *handover) {
+	t.Helper()
+	for ctx.Err() == nil {
+		rows, err := f.db.Query(ctx, `update legacy.outbox_event o set status = 'IN_FLIGHT', attempt_count = attempt_count + 1
+			from (select id from legacy.outbox_event where status = 'PENDING' order by occurred_at, id limit 10 for update skip locked) c
+			where o.id = c.id returning o.aggregate_type, o.aggregate_id, o.payload, o.id::text, o.occurred_at`)
+		type row struct {
+			AggregateType, AggregateID, Payload, ID string
+			At                                      time.Time
+		}
+		var claimed []row
+		if err == nil {
+			claimed, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "55000") && ctx.Err() == nil {
+				t.Errorf("the legacy relay failed with %v", err)
+			}
+			return
+		}
+		slices.SortFunc(claimed, func(a, b row) int { return a.At.Compare(b.At) })
+		h.mu.Lock()
+		for _, r := range claimed {
+			h.note(h.delivered, outbox.Lane{AggregateType: r.AggregateType, AggregateID: r.AggregateID}, r.Payload)
+			h.byLegacy++
+		}
+		h.mu.Unlock()
+		for _, r := range claimed {
+			if _, err := f.db.Exec(ctx, `update legacy.outbox_event set status = 'PUBLISHED' where id = $1::uuid`, r.ID); err != nil {
+				break // the next claim says why
+			}
+		}
+	}
+}
+
+// kitRelay claims and settles as fast as it can.
+func (f *fixture) kitRelay(ctx context.Context, t *testing.T, h *handover) {
+	t.Helper()
+	for ctx.Err() == nil {
+		claims, err := f.driver.Claim(ctx, outbox.ClaimRequest{Owner: "kit", Limit: 50, RunSize: 20, Lease: time.Minute})
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("claim: %v", err)
+			}
+			return
+		}
+		var settled []outbox.Settlement
+		h.mu.Lock()
+		for _, c := range claims {
+			for _, e := range c.Run {
+				h.note(h.delivered, c.Lane, string(e.Payload))
+				h.byKit++
+			}
+			settled = append(settled, outbox.Settlement{Claim: c, Acked: len(c.Run)})
+		}
+		h.mu.Unlock()
+		if _, err := f.driver.Settle(context.WithoutCancel(ctx), settled); err != nil {
+			t.Errorf("settle: %v", err)
+			return
+		}
+	}
+}
