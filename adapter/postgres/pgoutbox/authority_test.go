@@ -21,6 +21,7 @@ import (
 	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/proxytest"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
@@ -443,4 +444,97 @@ func (f *fixture) kitRelay(ctx context.Context, t *testing.T, h *handover) {
 			return
 		}
 	}
+}
+
+// TestAChangeCutAnywhereIsWholeOrNotAtAll, and can be asked for again.
+func TestAChangeCutAnywhereIsWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for mode, name := range map[proxytest.Mode]string{proxytest.Before: "before", proxytest.OnAnswer: "on answer"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := adopting(t, "")
+			f.yield(t)
+			const n = 3
+			for i := range n {
+				require.NoError(t, legacyAppend(t.Context(), f.db, withID(event("a", fmt.Sprint(i)))))
+			}
+			proxy := proxytest.New(t, f.dsn)
+			cuts := 0
+			for {
+				fault := proxy.BreakAt(mode, cuts+1)
+				_, err := pgoutbox.TakeAuthority(t.Context(), proxy.DSN(), pgoutbox.DeadUndecided)
+				if err == nil {
+					break
+				}
+				<-fault.Struck()
+				cuts++
+				require.Eventually(t, func() bool {
+					return get[int](t, f, `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'caskeleton-authority'`) == 0
+				}, time.Minute, time.Millisecond)
+				a, err := pgoutbox.ReadAuthority(t.Context(), f.dsn)
+				require.NoError(t, err)
+				copied := get[int](t, f, `select count(*) from caskeleton.outbox_event`)
+				if a.Version == "v2" {
+					require.Equal(t, n, copied)
+					require.ErrorContains(t, legacyAppend(t.Context(), f.db, withID(event("b", "x"))), "55000")
+					continue
+				}
+				require.Zero(t, copied)
+				_, err = f.db.Exec(t.Context(), `update legacy.outbox_event set attempt_count = attempt_count`)
+				require.NoError(t, err, "the old instances go on")
+			}
+			require.Greater(t, cuts, 5, "fewer statements than the change has")
+			require.Equal(t, n, get[int](t, f, `select count(*) from caskeleton.outbox_event`))
+		})
+	}
+}
+
+// TestASnapshotFromBeforeTheChangeFails, and may be tried again: it must not record in the outbox that has no relay any more.
+func TestASnapshotFromBeforeTheChangeFails(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	f.yield(t)
+	err := f.runner.With(tx.Options{Isolation: tx.RepeatableRead}).InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+		q, err := postgres.Querier(tr)
+		require.NoError(t, err)
+		_, err = q.Exec(ctx, `select authority from caskeleton.outbox_control`)
+		require.NoError(t, err)
+		_, err = pgoutbox.TakeAuthority(ctx, f.dsn, pgoutbox.DeadUndecided)
+		require.NoError(t, err)
+		return f.outbox.Append(ctx, tr, event("a", "1"))
+	})
+	require.ErrorIs(t, err, fault.DBSerializationFailure)
+	require.NoError(t, f.append(t.Context(), event("a", "1")))
+}
+
+// TestTheReleaseBeforeRunsBesideThisOne: its append and its claim, on the schema of this one, in the same lanes.
+func TestTheReleaseBeforeRunsBesideThisOne(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "")
+	before, err := os.ReadFile("testdata/append_before_authority.sql")
+	require.NoError(t, err)
+	claim, err := os.ReadFile("testdata/claim_before_authority.sql")
+	require.NoError(t, err)
+	for i := range 6 {
+		e := withID(event("a", fmt.Sprint(i)))
+		if i%2 == 0 {
+			require.NoError(t, f.append(t.Context(), e))
+			continue
+		}
+		e.SchemaVersion, e.ContentType = 1, "application/json"
+		args, err := pgoutbox.AppendArgs([]outbox.Event{e})
+		require.NoError(t, err)
+		f.exec(t, string(before), args...)
+	}
+	require.Equal(t, "0 1 2 3 4 5", get[string](t, f, `select string_agg(convert_from(payload, 'UTF8'), ' ' order by sequence) from caskeleton.outbox_event`))
+	f.invariant(t)
+	f.exec(t, string(claim), []string{}, []string{}, time.Time{}, 10, "before", int64(60_000_000))
+	claims, err := f.driver.Claim(t.Context(), outbox.ClaimRequest{Owner: "now", Limit: 10, RunSize: 10, Lease: time.Minute})
+	require.NoError(t, err)
+	require.Empty(t, claims, "the other one has it")
+	f.expire(t)
+	claims, err = f.driver.Claim(t.Context(), outbox.ClaimRequest{Owner: "now", Limit: 10, RunSize: 10, Lease: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, claims, 1)
+	require.Len(t, claims[0].Run, 6)
 }

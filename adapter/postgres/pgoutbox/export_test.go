@@ -1,5 +1,7 @@
 package pgoutbox
 
+import "caskeleton.dev/outbox"
+
 // The statements, for tests that look at their plans.
 const (
 	ClaimSQL   = claimSQL
@@ -10,3 +12,6 @@ const (
 	LockSQL    = lockSQL
 	PinSQL     = pinSQL
 )
+
+// AppendArgs are the arguments of AppendSQL.
+func AppendArgs(events []outbox.Event) ([]any, error) { return appendArgs(events) }
