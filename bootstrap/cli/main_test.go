@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
@@ -161,3 +163,29 @@ func TestOutputFailureIsReported(t *testing.T) {
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestGrantsAreApplied to a role that can then ask and not change.
+func TestGrantsAreApplied(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	role := "cli_" + strings.ToLower(rand.Text())
+	conn := pgtest.Connect(t, dsn)
+	_, err := conn.Exec(t.Context(), `create role `+role+` login password 'secret'`)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := conn.Exec(context.WithoutCancel(t.Context()), `drop owned by `+role+`; drop role `+role)
+		require.NoError(t, err)
+	})
+	kit := func(url, command string) string {
+		return play(t.Context(), run{environ: []string{"DATABASE_URL=" + url}, command: "kit migrate " + command})
+	}
+	require.Contains(t, kit(dsn, "up"), "[exit 0]")
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	u.User = url.UserPassword(role, "secret")
+	require.Contains(t, kit(u.String(), "verify"), "[exit 1]")
+	require.Contains(t, kit(dsn, "grants --role "+role), "grant usage on schema caskeleton")
+	require.Contains(t, kit(u.String(), "verify"), "[exit 1]", "it was only printed")
+	require.Contains(t, kit(dsn, "grants --apply --role "+role), "[exit 0]")
+	require.Contains(t, kit(u.String(), "verify"), "[exit 0]")
+	require.Contains(t, kit(u.String(), "grants --apply --role "+role), "is the owner")
+}

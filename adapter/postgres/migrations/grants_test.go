@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -168,5 +167,5 @@ func TestGrantsRefuse(t *testing.T) {
 	}
 	_, err = migrator(t, r.dsn, nil).Grant(t.Context(), Roles{Runtime: member.name, Owner: me})
 	require.ErrorContains(t, err, "nothing was granted: ")
-	require.True(t, strings.Contains(err.Error(), "42501"), err.Error())
+	require.ErrorContains(t, err, "42501")
 }

@@ -74,7 +74,7 @@ func readError(table string, err error) error {
 		return nil
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == pgerrcode.InsufficientPrivilege {
-		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table: %w", kitSchema, table, told(err))
+		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table, as `migrate grants` does: %w", kitSchema, table, told(err))
 	}
 	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, told(err))
 }
