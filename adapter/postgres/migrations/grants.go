@@ -212,6 +212,8 @@ func (g *grants) schema(name string) {
 func (g *grants) settings(r Roles) {
 	for _, s := range []struct{ name, value string }{
 		{"search_path", "''"},
+		{"timezone", "'UTC'"},
+		{"default_transaction_isolation", "'read committed'"},
 		{"statement_timeout", milliseconds(cmp.Or(r.StatementTimeout, 10*time.Second))},
 		{"lock_timeout", milliseconds(cmp.Or(r.LockTimeout, 3*time.Second))},
 		{"idle_in_transaction_session_timeout", milliseconds(cmp.Or(r.IdleTxTimeout, 10*time.Second))},

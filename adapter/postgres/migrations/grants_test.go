@@ -86,7 +86,7 @@ func TestGrantsPinTheSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	_, _, runtime := granted(t, Roles{StatementTimeout: 7 * time.Second, IdleTxTimeout: 1500 * time.Millisecond})
 	conn := connect(t, runtime) // with no start-up parameter of its own, as behind a pooler
-	for name, want := range map[string]string{"search_path": "", "statement_timeout": "7s", "lock_timeout": "3s", "idle_in_transaction_session_timeout": "1500ms"} {
+	for name, want := range map[string]string{"search_path": "", "TimeZone": "UTC", "default_transaction_isolation": "read committed", "statement_timeout": "7s", "lock_timeout": "3s", "idle_in_transaction_session_timeout": "1500ms"} {
 		var got string
 		require.NoError(t, conn.QueryRow(t.Context(), `select current_setting($1)`, name).Scan(&got))
 		require.Equal(t, want, got, name)

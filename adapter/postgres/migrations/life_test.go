@@ -80,6 +80,27 @@ func TestAStreamMeetsATableThatIsNotItsOwn(t *testing.T) {
 	require.Equal(t, 7, query[int](t, dsn, `select id from legacy.inbox_message`))
 }
 
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ names, want []string }{
+		{nil, []string{"core"}},
+		{[]string{" inbox", "idempotency "}, []string{"core", "idempotency", "inbox"}},
+		{[]string{"core", "inbox", "inbox"}, []string{"core", "inbox"}},
+	} {
+		streams, err := Select(c.names...)
+		require.NoError(t, err)
+		var got []string
+		for _, s := range streams {
+			got = append(got, s.Name)
+		}
+		require.Equal(t, c.want, got)
+	}
+	for _, name := range []string{"", "outbox", "all"} {
+		_, err := Select(name)
+		require.ErrorContains(t, err, "take some of core, idempotency, outbox-storage")
+	}
+}
+
 // filesOf returns "stream file" of all of a stream.
 func filesOf(s Stream) []string {
 	files, err := readFiles(s)
