@@ -29,6 +29,18 @@ func (m *Migrator) open(ctx context.Context) (*sql.DB, error) {
 		// Without this a killed migrator's statement runs on, and its lock with it.
 		"client_connection_check_interval": "2s",
 	})
+	return m.connect(ctx, cfg)
+}
+
+// openToRead is open without settings of the session's own, for one short transaction: the service's role may stand behind a pooler.
+func (m *Migrator) openToRead(ctx context.Context) (*sql.DB, error) {
+	cfg := m.conn.Copy()
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	clear(cfg.RuntimeParams)
+	return m.connect(ctx, cfg)
+}
+
+func (m *Migrator) connect(ctx context.Context, cfg *pgx.ConnConfig) (*sql.DB, error) {
 	db := sql.OpenDB(&once{Connector: stdlib.GetConnector(*cfg)})
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)

@@ -47,7 +47,7 @@ func (s Status) In(state State) []FileStatus {
 // Status returns where every stream stands. It runs plain SELECTs in a read-only transaction on a connection of its own, and also answers
 // when the database is empty. Its errors are about reading: what is wrong with a stream is in the States.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
-	db, err := m.open(ctx)
+	db, err := m.openToRead(ctx)
 	if err != nil {
 		return nil, err
 	}
