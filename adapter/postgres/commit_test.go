@@ -84,3 +84,13 @@ func TestBeginIsOneMessage(t *testing.T) {
 		require.ErrorContains(t, err, field)
 	}
 }
+
+// Behind a pooler the same message carries what a direct connection was given when it began.
+func TestBeginBehindAPoolerIsOneMessage(t *testing.T) {
+	db := &DB{cfg: Config{DSN: someDSN, StatementTimeout: 9 * time.Second}.withDefaults(), route: route{pooler: true}}
+	o, settings := db.inBegin(tx.BeginOptions{Options: tx.Options{LockTimeout: time.Second}})
+	got, err := beginSQL(o)
+	require.NoError(t, err)
+	require.Equal(t, "begin isolation level read committed; set local statement_timeout = 9000; set local lock_timeout = 1000; "+
+		"set local idle_in_transaction_session_timeout = 10000; set local search_path = ''; set local timezone = 'UTC'", got+settings)
+}

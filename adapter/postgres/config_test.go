@@ -116,7 +116,7 @@ func TestBrokenDSNIsNotShown(t *testing.T) {
 }
 
 func TestPoolConfig(t *testing.T) {
-	pc, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&connect_timeout=60&search_path=public&pool_max_conns=99", AcquireTimeout: 4 * time.Second}.withDefaults())
+	pc, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&connect_timeout=60&search_path=public&pool_max_conns=99&pool_min_conns=98", AcquireTimeout: 4 * time.Second}.withDefaults(), route{})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, pc.MaxConns)
 	require.Equal(t, time.Second, pc.PingTimeout)
@@ -125,11 +125,15 @@ func TestPoolConfig(t *testing.T) {
 	require.Equal(t, "10000", pc.ConnConfig.RuntimeParams["statement_timeout"])
 	require.Empty(t, pc.ConnConfig.RuntimeParams["search_path"])
 	require.NotNil(t, pc.ConnConfig.ValidateConnect, "target_session_attrs")
+	require.Zero(t, pc.MinConns, "no more than MaxConns")
+	pooled, err := poolConfig(Config{DSN: someDSN + "?statement_timeout=0&application_name=x"}.withDefaults(), route{pooler: true})
+	require.NoError(t, err)
+	require.Empty(t, pooled.ConnConfig.RuntimeParams, "a pooler would hand them on")
 	for name, mode := range map[string]pgx.QueryExecMode{
 		"": pgx.QueryExecModeCacheStatement, "cache_statement": pgx.QueryExecModeCacheStatement, "cache_describe": pgx.QueryExecModeCacheDescribe,
 		"exec": pgx.QueryExecModeExec, "simple_protocol": pgx.QueryExecModeSimpleProtocol,
 	} {
-		pc, err := poolConfig(Config{DSN: someDSN, ExecMode: name}.withDefaults())
+		pc, err := poolConfig(Config{DSN: someDSN, ExecMode: name}.withDefaults(), route{})
 		require.NoError(t, err)
 		require.Equal(t, mode, pc.ConnConfig.DefaultQueryExecMode, name)
 	}
@@ -143,7 +147,7 @@ func TestMillisNeverBecomeUnlimited(t *testing.T) {
 }
 
 func TestFatalEndsTheConnectionInAnyLanguage(t *testing.T) {
-	pc, err := poolConfig(Config{DSN: someDSN}.withDefaults())
+	pc, err := poolConfig(Config{DSN: someDSN}.withDefaults(), route{})
 	require.NoError(t, err)
 	keep := pc.ConnConfig.OnPgError
 	require.True(t, keep(nil, &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: "ERROR"}))

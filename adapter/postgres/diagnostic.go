@@ -125,6 +125,8 @@ func reason(err error) string {
 		return "canceled"
 	case errors.As(err, &errno):
 		return errno.Error()
+	case errors.Is(err, errPooler):
+		return "the connection leads through a pooler, and led to the server itself at the start; start the service again"
 	case errors.Is(err, pgconn.ErrReadOnlyConnection):
 		return "the server is read-only and a read-write one is required"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

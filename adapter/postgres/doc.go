@@ -18,4 +18,9 @@
 //
 // Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC. What commits by
 // itself runs at READ COMMITTED, whatever the default of the role or the database; a transaction runs at the level that tx.Options names.
+//
+// Open recognises a pooler by its connections' pid. Behind one, sessions are everybody's: nothing is set at connect, and the startup
+// parameters of the DSN are dropped; the settings of a transaction ride in its BEGIN, and a statement outside of one has the role's own,
+// which `caskeleton migrate grants` writes and without which Open fails. cache_statement works there only where the pooler carries prepared
+// statements along (PgBouncer 1.21 with max_prepared_statements), and is else refused.
 package postgres

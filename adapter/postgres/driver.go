@@ -15,6 +15,7 @@ import (
 // Begin implements [tx.Driver]: it acquires a connection within AcquireTimeout and begins a transaction on it, in one round trip
 // whatever the options.
 func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
+	o, settings := db.inBegin(o)
 	begin, err := beginSQL(o)
 	if err != nil {
 		return nil, err
@@ -25,7 +26,7 @@ func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	}
 	server := pooled.Conn().PgConn()
 	db.limit(server, 1, db.cfg.StatementTimeout)
-	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + settings})
 	unlimit(server)
 	if err != nil {
 		err = db.translate(ctx, server, "postgres.Begin", err)

@@ -37,11 +37,14 @@ insert into shop.items (id, parent_id, name, slot, code) values (1, 1, 'one', '[
 // execModes are those that Config takes. A test that runs SQL with arguments runs in each.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 // shop opens a pool on a fresh database with the schema in it.
 func shop(t *testing.T, cfg postgres.Config) *postgres.DB {
 	t.Helper()
 	if cfg.DSN == "" {
-		cfg.DSN = pgtest.DSN(t)
+		cfg.DSN = through(t, pgtest.DSN(t))
 	}
 	db := open(t, cfg)
 	_, err := db.Exec(t.Context(), schema)

@@ -31,6 +31,7 @@ type Options struct {
 type DB struct {
 	pool       *pgxpool.Pool
 	cfg        Config
+	route      route
 	classifier *Classifier
 	metrics    *metrics
 	log        *slog.Logger
@@ -57,26 +58,40 @@ func Open(ctx context.Context, cfg Config, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	pc, err := poolConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
 	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
 	db.open, db.shut = context.WithCancel(context.WithoutCancel(ctx))
 	if db.log == nil {
 		db.log = slog.Default()
 	}
-	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
-		return nil, classifier.Translate(ctx, "postgres.Open", err)
-	}
-	if db.metrics, err = newMetrics(o.Meter, db.pool.Stat); err == nil {
-		err = db.check(ctx)
+	if err = db.connect(ctx, o.Meter); behindPooler(err) {
+		db.route.pooler = true
+		err = db.connect(ctx, o.Meter)
 	}
 	if err != nil {
-		_ = db.Close(context.WithoutCancel(ctx)) // no connection is out, so it neither waits nor fails
+		db.shut()
 		return nil, err
 	}
 	return db, nil
+}
+
+// connect makes the pool and tries it; on failure it leaves nothing open.
+func (db *DB) connect(ctx context.Context, meter metric.MeterProvider) error {
+	pc, err := poolConfig(db.cfg, db.route)
+	if err != nil {
+		return err
+	}
+	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
+		return db.classifier.Translate(ctx, "postgres.Open", err)
+	}
+	if db.metrics, err = newMetrics(meter, db.pool.Stat); err == nil {
+		if err = db.check(ctx); err != nil {
+			_ = db.metrics.gauges.Unregister() // err says more
+		}
+	}
+	if err != nil {
+		db.pool.Close() // no connection is out, so it does not wait
+	}
+	return err
 }
 
 // check pings the server and reads its version, which it announces on every connection.
@@ -89,7 +104,14 @@ func (db *DB) check(ctx context.Context) error {
 	if err := db.ping(ctx, conn, "postgres.Open"); err != nil {
 		return err
 	}
-	return checkVersion(conn.Conn().PgConn().ParameterStatus("server_version"))
+	if err := checkVersion(conn.Conn().PgConn().ParameterStatus("server_version")); err != nil || !db.route.pooler {
+		return err
+	}
+	err = db.checkPooler(ctx, conn.Conn())
+	if _, unusable := errors.AsType[*ConfigError](err); unusable {
+		return err
+	}
+	return db.classifier.Translate(ctx, "postgres.Open", err)
 }
 
 func checkVersion(version string) error {
@@ -175,9 +197,6 @@ func (db *DB) Close(ctx context.Context) error {
 	case <-db.drained:
 	case <-ctx.Done():
 		return fmt.Errorf("postgres.Close: %d connections are still in use: %w", db.pool.Stat().AcquiredConns(), ctx.Err())
-	}
-	if db.metrics == nil || db.metrics.gauges == nil {
-		return nil
 	}
 	return db.metrics.gauges.Unregister()
 }

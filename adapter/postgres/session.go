@@ -13,7 +13,7 @@ import (
 )
 
 // poolConfig is cfg, which is valid, in pgx's terms.
-func poolConfig(cfg Config) (*pgxpool.Config, error) {
+func poolConfig(cfg Config, r route) (*pgxpool.Config, error) {
 	pc, err := pgxpool.ParseConfig(cfg.DSN)
 	if err != nil { // pgx.ParseConfig took it, so it is one of the pool_* settings
 		return nil, &ConfigError{[]Problem{{Field: "DSN", Problem: "has a pool_* setting that cannot be parsed", Fix: "remove it and set the field of Config"}}}
@@ -27,8 +27,15 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		cc.ConnectTimeout = limit
 	}
 	cc.DefaultQueryExecMode = execModes()[cfg.ExecMode]
-	cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	cc.ValidateConnect = r.validate
 	cc.OnPgError = keepConnection
+	if cc.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		pc.AfterConnect = checkQuoting
+	}
+	if r.pooler { // would hand them to a session that others use next
+		clear(cc.RuntimeParams)
+		return pc, nil
+	}
 	maps.Copy(cc.RuntimeParams, map[string]string{
 		"application_name":                    cfg.ApplicationName,
 		"statement_timeout":                   strconv.FormatInt(millis(cfg.StatementTimeout), 10),
@@ -38,9 +45,6 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		"search_path":                         "",
 		"TimeZone":                            "UTC",
 	})
-	if cc.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		pc.AfterConnect = checkQuoting
-	}
 	return pc, nil
 }
 

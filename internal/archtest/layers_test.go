@@ -41,7 +41,7 @@ var layers = map[string]string{
 	"internal/stoptests":                         "testtool",
 	"internal/failpoint":                         "failpoint",
 	"internal/testkit":                           "suitekit",
-	"internal/testprog":                          "testkit",
+	"internal/testprog":                          "testprog",
 	"internal/testsum":                           "tool",
 }
 
@@ -55,10 +55,11 @@ var rules = map[string]rule{
 	"suite":     {kit: []string{"kernel", "tx", "port", "suitekit"}, others: anything},
 	"suitekit":  {},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
-	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter"}, others: anything},
+	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter", "testprog"}, others: anything},
 	"root":      {kit: []string{"kernel", "tx", "port", "adapter"}, others: anything},
 	"cmd":       {kit: []string{"kernel", "root"}, others: anything},
 	"tool":      {others: anything},
+	"testprog":  {kit: []string{"adapter"}},
 	// What runs the tests may reach for their server, and for nothing that is built on it.
 	"testtool": {kit: []string{"adapter"}},
 }

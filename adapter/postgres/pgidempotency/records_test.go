@@ -31,11 +31,14 @@ type fixture struct {
 // execModes are the ways in which pgx talks to the server.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	dsn := migrationstest.DSN(t, migrations.Idempotency())
 	f := &fixture{db: open(t, dsn, mode)}
-	runtime := open(t, migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency()), mode)
+	runtime := open(t, through(t, migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency())), mode)
 	var err error
 	f.runner, err = tx.NewRunner(runtime, nil)
 	require.NoError(t, err)

@@ -29,9 +29,12 @@ type fixture struct {
 // execModes are the ways in which pgx talks to the server.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 func newFixture(t *testing.T, mode string, cfg postgres.Config, o *tx.RunnerOptions) *fixture {
 	t.Helper()
-	cfg.ExecMode, cfg.DSN = mode, migrationstest.DSN(t, migrations.Inbox())
+	cfg.ExecMode, cfg.DSN = mode, through(t, migrationstest.DSN(t, migrations.Inbox()))
 	f := open(t, cfg, o)
 	_, err := f.db.Exec(t.Context(), `create table public.effect (id text not null, n int not null default 1)`)
 	require.NoError(t, err)

@@ -20,6 +20,9 @@ import (
 // execModes are the ways in which pgx talks to the server.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 // fixture is an outbox of its own, reached in one exec mode.
 type fixture struct {
 	dsn    string
@@ -32,7 +35,7 @@ type fixture struct {
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	f := &fixture{dsn: migrationstest.DSN(t, migrations.OutboxStorage(), migrations.OutboxPolling())}
-	f.db = open(t, postgres.Config{DSN: f.dsn, ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second, IdleTxTimeout: 2 * time.Minute})
+	f.db = open(t, postgres.Config{DSN: through(t, f.dsn), ExecMode: mode, MaxConns: 20, LockTimeout: 5 * time.Second, IdleTxTimeout: 2 * time.Minute})
 	var err error
 	f.runner, err = tx.NewRunner(f.db, nil)
 	require.NoError(t, err)

@@ -1,0 +1,38 @@
+//go:build e2e
+
+package pginbox_test
+
+import (
+	"testing"
+
+	"caskeleton.dev/adapter/postgres/pgtest"
+)
+
+// TestThroughPgBouncer runs the tests that run in each mode again, through PgBouncer in transaction mode.
+func TestThroughPgBouncer(t *testing.T) {
+	modes, direct := execModes, through
+	t.Cleanup(func() { execModes, through = modes, direct })
+	execModes = []string{"cache_describe", "exec", "simple_protocol"}
+	through = func(t *testing.T, dsn string) string {
+		t.Helper()
+		return pgtest.PgBouncer(t, dsn)
+	}
+	for name, test := range map[string]func(*testing.T){
+		"ThePoisonMessageIsParkedAndTheOthersGoOn":       TestThePoisonMessageIsParkedAndTheOthersGoOn,
+		"CountsSurviveRollbacks":                         TestCountsSurviveRollbacks,
+		"AfterCrashesInTheHandlerItIsParkedBeforeItRuns": TestAfterCrashesInTheHandlerItIsParkedBeforeItRuns,
+		"NoValueReachesTheReasonOrTheLog":                TestNoValueReachesTheReasonOrTheLog,
+		"ASessionThatEndsInTheMiddle":                    TestASessionThatEndsInTheMiddle,
+		"Claim":                                          TestClaim,
+		"Park":                                           TestPark,
+		"ARedeliveryIsRecognised":                        TestARedeliveryIsRecognised,
+		"FiftyAtOnceTakeEffectOnce":                      TestFiftyAtOnceTakeEffectOnce,
+		"ManyMessagesOftenDeliveredTakeEffectOnceEach":   TestManyMessagesOftenDeliveredTakeEffectOnceEach,
+		"ADuplicateWaitsForTheOpenOne":                   TestADuplicateWaitsForTheOpenOne,
+		"ADuplicateOfALongOneIsGivenBackAndOthersGoOn":   TestADuplicateOfALongOneIsGivenBackAndOthersGoOn,
+		"AUniqueViolationInTheHandlerPoisonsNothing":     TestAUniqueViolationInTheHandlerPoisonsNothing,
+		"Conformance":                                    TestConformance,
+	} {
+		t.Run(name, test)
+	}
+}
