@@ -11,6 +11,10 @@ MODULES := $(patsubst %/,%,$(sort $(dir $(shell find . \( -name '.?*' -o -name t
 E2E := $(shell grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=testdata '^//go:build .*\be2e\b' .)
 E2E_TESTS = $(shell sed -nE 's/^func (Test[A-Za-z0-9_]*).*/\1/p' $(E2E) | paste -sd'|')
 
+# The packages whose tests need a database, but not those that test how a server is found and run.
+DATABASE := $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=testdata --exclude-dir=e2e '"caskeleton.dev/adapter/postgres/(pgtest|migrations/migrationstest)"|^package pgtest' .)))
+POSTGRES_VERSIONS ?= 15 16 17 18
+
 BIN := $(CURDIR)/.bin
 GOLANGCI := $(BIN)/golangci-lint-v2.15.0
 GOVULNCHECK := $(BIN)/govulncheck-v1.9.0
@@ -27,7 +31,7 @@ in-each = failed=; for m in $(MODULES); do echo "== $$m: $(1)"; (cd $$m && $(1))
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 .PHONY: run stop orders
 run: orders ## start the reference service on an embedded PostgreSQL
@@ -39,7 +43,7 @@ stop: $(if $(wildcard .bin/orders),,orders) ## stop the embedded PostgreSQL that
 orders:
 	@cd examples/orders && go build -o $(BIN)/orders ./cmd/orders
 
-.PHONY: test test-all stop-tests bench fuzz
+.PHONY: test test-all test-matrix stop-tests bench fuzz
 test: ## run all tests of all modules, with the race detector where there is a C compiler
 	@$(if $(RACE),,echo "no C compiler: the race detector is off" >&2)
 	@go run ./internal/testsum $(MODULES) -- $(TESTFLAGS) ./...
@@ -50,6 +54,11 @@ ifeq ($(E2E),)
 else
 	@go run ./internal/testsum $(sort $(dir $(E2E))) -- $(TESTFLAGS) -tags e2e -run '^($(E2E_TESTS))$$' .
 endif
+
+test-matrix: ## run the database suites on each PostgreSQL of POSTGRES_VERSIONS
+	@failed=; for v in $(POSTGRES_VERSIONS); do echo "== PostgreSQL $$v"; \
+		PGTEST_VERSION=$$v go run ./internal/testsum $(DATABASE) -- $(TESTFLAGS) . || failed="$$failed $$v"; done; \
+	[ -z "$$failed" ] || { echo "failed on PostgreSQL:$$failed" >&2; exit 1; }
 
 stop-tests: ## stop the PostgreSQL that the tests leave running for the next ones
 	@go run ./internal/stoptests

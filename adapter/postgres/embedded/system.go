@@ -30,7 +30,7 @@ func systemBinDirs() []string {
 	return dirs
 }
 
-// fromSystem returns the newest PostgreSQL of the system that is new enough.
+// fromSystem returns the newest PostgreSQL of the system that is new enough, or of the version asked for.
 func (f finder) fromSystem(ctx context.Context) (Installation, error) {
 	var best Installation
 	reasons := []error{}
@@ -41,6 +41,8 @@ func (f finder) fromSystem(ctx context.Context) (Installation, error) {
 			reasons = append(reasons, err)
 		case in.Major < postgres.MinVersion:
 			reasons = append(reasons, fmt.Errorf("%s has PostgreSQL %s, and %d is the oldest supported", dir, in.Version, postgres.MinVersion))
+		case f.major != 0 && in.Major != f.major:
+			reasons = append(reasons, fmt.Errorf("%s has PostgreSQL %s, and %d is asked for", dir, in.Version, f.major))
 		case in.Major > best.Major:
 			best = in
 		}

@@ -31,8 +31,11 @@ func sharedCluster(tb testing.TB) cluster {
 	tb.Helper()
 	shared.Do(func() {
 		shared.dsn = os.Getenv("DATABASE_URL")
-		if shared.dsn == "" {
+		switch {
+		case shared.dsn == "":
 			shared.dsn, shared.err = startShared(tb)
+		case os.Getenv(versionEnv) != "":
+			shared.err = errors.New(versionEnv + " chooses among servers that tests start, and DATABASE_URL names another: unset one of them")
 		}
 		if shared.err == nil {
 			sweep(tb, shared.cluster)
@@ -47,7 +50,7 @@ func startShared(tb testing.TB) (string, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
-	in, err := embedded.Find(ctx, logger(tb))
+	in, err := find(ctx, logger(tb))
 	if err != nil {
 		return "", err
 	}

@@ -2,7 +2,8 @@
 //
 // The server is that of DATABASE_URL (a role that may create databases), or else one embedded server that all test processes of the
 // user share. The first test starts it, without fsync, and it is left running for the next; `make stop-tests` ends it
-// ([embedded.StopShared]).
+// ([embedded.StopShared]). PGTEST_VERSION chooses the major version of the servers that tests start, 15 to 18; `make test-matrix` runs them on
+// all.
 //
 // Databases are dropped when their test ends. What a killed run left behind is removed by a later one: databases after an hour,
 // templates after a day, private servers after an hour.

@@ -49,5 +49,12 @@ func start(tb testing.TB, o embedded.Options) (*embedded.Server, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
+	if o.BinDir == "" {
+		in, err := find(ctx, logger(tb))
+		if err != nil {
+			return nil, err
+		}
+		o.BinDir = in.BinDir
+	}
 	return embedded.Start(ctx, o)
 }

@@ -3,11 +3,14 @@ package pgtest
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres/embedded"
 )
 
 // exists asks the shared server about a database.
@@ -43,6 +46,24 @@ func TestDSNIsATestsOwn(t *testing.T) {
 		require.True(t, exists(t, sharedCluster(t), leaked.Config().Database))
 	})
 	require.False(t, exists(t, sharedCluster(t), name), "the database must end with its test")
+}
+
+func TestTheVersionAskedForRuns(t *testing.T) {
+	t.Setenv("DATABASE_URL", "")
+	conn := Connect(t, PrivateServer(t, nil).DSN())
+	want := os.Getenv(versionEnv)
+	if want == "" {
+		in, err := embedded.Find(t.Context(), logger(t))
+		require.NoError(t, err)
+		want = strconv.Itoa(in.Major)
+	}
+	var major string
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT (current_setting('server_version_num')::int / 10000)::text`).Scan(&major))
+	require.Equal(t, want, major)
+
+	t.Setenv(versionEnv, "seventeen")
+	_, err := find(t.Context(), logger(t))
+	require.ErrorContains(t, err, `PGTEST_VERSION is "seventeen"`)
 }
 
 func TestUnqualifiedNamesFail(t *testing.T) {
