@@ -200,7 +200,7 @@ func TestItIsAliveAndNotReadyUntilPostgresAnswers(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &p))
 	require.Equal(t, "DB_UNAVAILABLE", p.Code)
 
-	again, err := embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port()})
+	again, err := embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port(), BinDir: server.BinDir()})
 	require.NoError(t, err)
 	wait(t, listening)
 	becomes(t, r.url+"/readyz", 200)
@@ -209,7 +209,7 @@ func TestItIsAliveAndNotReadyUntilPostgresAnswers(t *testing.T) {
 	becomes(t, r.url+"/readyz", 503)
 	code, _ = status(t, r.url+"/livez")
 	require.Equal(t, 200, code)
-	_, err = embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port()})
+	_, err = embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port(), BinDir: server.BinDir()})
 	require.NoError(t, err)
 	becomes(t, r.url+"/readyz", 200) // without a restart of ours
 	require.NoError(t, r.stop(t))

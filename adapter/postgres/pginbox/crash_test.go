@@ -72,7 +72,7 @@ func TestAServerThatStopsInTheMiddle(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, inbox.Failed, out)
 
-	again, err := embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port()})
+	again, err := embedded.Start(t.Context(), embedded.Options{DataDir: server.DataDir(), Port: server.Port(), BinDir: server.BinDir()})
 	require.NoError(t, err)
 	f = open(t, postgres.Config{DSN: again.DSN(), AcquireTimeout: 30 * time.Second, StatementTimeout: 30 * time.Second, IdleTxTimeout: time.Minute}, nil)
 	in = f.inbox(t, inbox.Options{})

@@ -110,7 +110,7 @@ func TestDatabaseURLWins(t *testing.T) {
 	require.NoError(t, err)
 	run := func(url, port string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.v")
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+url, "PGTEST_WANT_PORT="+port)
+		cmd.Env = append(os.Environ(), versionEnv+"=", "DATABASE_URL="+url, "PGTEST_WANT_PORT="+port)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

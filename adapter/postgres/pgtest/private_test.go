@@ -26,7 +26,7 @@ func TestPrivateServer(t *testing.T) {
 		require.NoError(t, srv.StopImmediate(t.Context()))
 		_, err := pgx.Connect(t.Context(), dsn)
 		require.Error(t, err)
-		again, err := embedded.Start(t.Context(), embedded.Options{DataDir: dir, FsyncOff: true})
+		again, err := embedded.Start(t.Context(), embedded.Options{DataDir: dir, BinDir: srv.BinDir(), FsyncOff: true})
 		require.NoError(t, err)
 		require.Equal(t, dsn, again.DSN())
 	})

@@ -131,7 +131,7 @@ func (f *rig) stopPostgres(t *testing.T) {
 	for range stopsOfPostgres {
 		f.w.untilInFlight(t, leastInFlight)
 		require.NoError(t, f.server.StopImmediate(t.Context()))
-		_, err := embedded.Start(t.Context(), embedded.Options{DataDir: f.server.DataDir(), Port: f.server.Port()})
+		_, err := embedded.Start(t.Context(), embedded.Options{DataDir: f.server.DataDir(), Port: f.server.Port(), BinDir: f.server.BinDir()})
 		require.NoError(t, err)
 		before := f.w.answers.Load()
 		require.Eventually(t, func() bool { return f.w.answers.Load() > before }, startTimeout, time.Millisecond, "nothing is served after PostgreSQL came back")
