@@ -21,6 +21,9 @@ type Options struct {
 	StatementTimeout time.Duration // bound on one statement
 	LockTimeout      time.Duration // bound on one wait for a lock
 	IdleTimeout      time.Duration // bound on sitting idle between statements
+	// Replica lets InReadOnly read from the replica, where there is one that is near enough: what was just written may not be there yet.
+	// Inside an active transaction it has no effect. The other verbs refuse it, and so is Serializable refused with it.
+	Replica bool
 }
 
 // BeginOptions is what a [Driver] is asked to begin.

@@ -31,6 +31,9 @@ func (r *recorder) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error
 	if o.ReadOnly {
 		call = "begin read only"
 	}
+	if o.Replica {
+		call += " on the replica"
+	}
 	if o.Isolation != tx.ReadCommitted {
 		call += fmt.Sprintf(" isolation %d", o.Isolation)
 	}

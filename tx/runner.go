@@ -70,6 +70,9 @@ func (o Options) validate() error {
 	if o.Isolation < ReadCommitted || o.Isolation > Serializable {
 		return fmt.Errorf("tx: Isolation is %d; use ReadCommitted, RepeatableRead or Serializable", o.Isolation)
 	}
+	if o.Replica && o.Isolation == Serializable {
+		return errors.New("tx: a replica has no Serializable; use RepeatableRead with Replica")
+	}
 	if o.StatementTimeout < 0 || o.LockTimeout < 0 || o.IdleTimeout < 0 {
 		return errors.New("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
 	}
@@ -107,6 +110,8 @@ func (r *Runner) InWrite(ctx context.Context, fn func(ctx context.Context, t *Tx
 	switch {
 	case err != nil:
 		return err
+	case r.opts.Replica:
+		return errReplica("tx.InWrite")
 	case t == nil:
 		return r.run(ctx, false, fn)
 	case t.ReadOnly():
@@ -124,13 +129,16 @@ func (r *Runner) InRootWrite(ctx context.Context, fn func(ctx context.Context, t
 	if err != nil {
 		return err
 	}
+	if r.opts.Replica {
+		return errReplica("tx.InRootWrite")
+	}
 	if t != nil {
 		return fault.New(fault.TXNestedRoot, "tx.InRootWrite", nil)
 	}
 	return r.run(ctx, false, fn)
 }
 
-// InReadOnly runs fn in a READ ONLY transaction, or, inside an active one, behind a savepoint in which writes are refused. A write
+// InReadOnly runs fn in a READ ONLY transaction, on the replica if Options.Replica says so, or, inside an active one, behind a savepoint in which writes are refused. A write
 // in it fails with [ErrReadOnly].
 func (r *Runner) InReadOnly(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
 	t, err := r.active(ctx, "tx.InReadOnly")
@@ -155,7 +163,15 @@ func (r *Runner) InNew(ctx context.Context, fn func(ctx context.Context, t *Tx) 
 	if _, err := r.active(ctx, "tx.InNew"); err != nil {
 		return err
 	}
+	if r.opts.Replica {
+		return errReplica("tx.InNew")
+	}
 	return r.run(ctx, false, fn)
+}
+
+// errReplica refuses to write where a replica is asked for.
+func errReplica(op string) error {
+	return fault.New(fault.TXReadOnly, op, errors.New("tx: Options.Replica is for InReadOnly alone: a replica takes no writes"))
 }
 
 func errWeaker(op string) error {

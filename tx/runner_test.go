@@ -231,3 +231,20 @@ func TestNewRunnerRefusesWhatCannotWork(t *testing.T) {
 	_, err = tx.NewRunner(&recorder{}, &tx.RunnerOptions{Options: tx.Options{Isolation: 7}})
 	require.ErrorContains(t, err, "Isolation is 7")
 }
+
+func TestAReplicaTakesNoWrites(t *testing.T) {
+	r, d := newRunner(t)
+	onReplica := r.With(tx.Options{Replica: true})
+	for name, verb := range map[string]func(context.Context, func(context.Context, *tx.Tx) error) error{
+		"InWrite": onReplica.InWrite, "InRootWrite": onReplica.InRootWrite, "InNew": onReplica.InNew,
+	} {
+		err := verb(t.Context(), ok)
+		require.ErrorIs(t, err, tx.ErrReadOnly, name)
+		require.ErrorContains(t, err, "tx."+name)
+		require.ErrorContains(t, err, "InReadOnly alone")
+	}
+	require.ErrorContains(t, r.With(tx.Options{Replica: true, Isolation: tx.Serializable}).InReadOnly(t.Context(), ok), "RepeatableRead")
+	require.Empty(t, d.calls, "the database is not touched")
+	require.NoError(t, onReplica.InReadOnly(t.Context(), ok))
+	require.Equal(t, []string{"begin read only on the replica", "commit"}, d.calls)
+}
