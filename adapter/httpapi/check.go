@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// Check is one thing that readiness depends on.
+// Check is one thing that readiness depends on, or that it reports.
 type Check struct {
-	Name  string                          // public: "database"
-	Probe func(ctx context.Context) error // must heed ctx, which has a deadline; its error goes to the log alone
+	Name     string                          // public: "database"
+	Probe    func(ctx context.Context) error // must heed ctx, which has a deadline; its error goes to the log alone
+	Degrades bool                            // where it fails the service is ready all the same, and only named as degraded
 }
 
 // checkRunner runs a check at most once at a time, however many ask: probes cannot pile up on a dependency that hangs.

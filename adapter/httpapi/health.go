@@ -60,7 +60,7 @@ func (h *Health) Livez(w http.ResponseWriter, r *http.Request) {
 }
 
 // Readyz answers 200 where start-up is done, no shutdown has begun and every check passes, else 503 with the reason ("starting", "draining"
-// or "failing") and the names of the failing checks. It asks anew each time, so it recovers by itself.
+// or "failing") and the names of the failing checks; those that only degrade it are named in either case. It asks anew each time, so it recovers by itself.
 func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	answer := healthAnswer{Status: "unready"}
 	switch {
@@ -69,37 +69,44 @@ func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	case !h.ready.Load():
 		answer.Reason = "starting"
 	default:
-		if answer.Failing = h.failing(r.Context()); len(answer.Failing) > 0 {
+		answer.Failing, answer.Degraded = h.failing(r.Context())
+		if len(answer.Failing) > 0 {
 			answer.Reason = "failing"
 			break
 		}
-		writeHealth(w, r, http.StatusOK, healthAnswer{Status: "ready"})
+		answer.Status = "ready"
+		writeHealth(w, r, http.StatusOK, answer)
 		return
 	}
 	writeHealth(w, r, http.StatusServiceUnavailable, answer)
 }
 
-// failing runs the checks side by side and returns the names of those that failed, in the order they were given.
-func (h *Health) failing(ctx context.Context) []string {
+// failing runs the checks side by side and returns the names of those that failed, in the order they were given: what readiness depends on, and
+// what it only reports.
+func (h *Health) failing(ctx context.Context) (failing, degraded []string) {
 	errs := make([]error, len(h.checks))
 	var wg sync.WaitGroup
 	for i, c := range h.checks {
 		wg.Go(func() { errs[i] = c.run(ctx) })
 	}
 	wg.Wait()
-	var names []string
 	for i, err := range errs {
-		if err != nil {
-			names = append(names, h.checks[i].Name)
+		switch c := h.checks[i]; {
+		case err == nil:
+		case c.Degrades:
+			degraded = append(degraded, c.Name)
+		default:
+			failing = append(failing, c.Name)
 		}
 	}
-	return names
+	return failing, degraded
 }
 
 type healthAnswer struct {
-	Status  string   `json:"status"`
-	Reason  string   `json:"reason,omitempty"`
-	Failing []string `json:"failing,omitempty"`
+	Status   string   `json:"status"`
+	Reason   string   `json:"reason,omitempty"`
+	Failing  []string `json:"failing,omitempty"`
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 func writeHealth(w http.ResponseWriter, r *http.Request, status int, answer healthAnswer) {

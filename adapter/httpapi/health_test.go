@@ -163,3 +163,18 @@ func TestHealthRefusesBadChecks(t *testing.T) {
 	_, err := httpapi.NewHealth(nil, &httpapi.HealthOptions{Timeout: -1})
 	require.ErrorContains(t, err, "HealthOptions.Timeout")
 }
+
+func TestWhatOnlyDegradesIsReported(t *testing.T) {
+	down := func(context.Context) error { return errors.New("it lags") }
+	h := newHealth(t, &httpapi.HealthOptions{Logger: new(logBook).logger()}, httpapi.Check{Name: "replica", Probe: down, Degrades: true})
+	h.SetReady(true)
+	status, body := probe(t, h.Readyz)
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"status":"ready","degraded":["replica"]}`, body)
+
+	h = newHealth(t, &httpapi.HealthOptions{Logger: new(logBook).logger()}, httpapi.Check{Name: "replica", Probe: down, Degrades: true}, httpapi.Check{Name: "database", Probe: down})
+	h.SetReady(true)
+	status, body = probe(t, h.Readyz)
+	require.Equal(t, 503, status)
+	require.JSONEq(t, `{"status":"unready","reason":"failing","failing":["database"],"degraded":["replica"]}`, body)
+}
