@@ -109,16 +109,19 @@ func TestNoCodeIsInvented(t *testing.T) {
 func TestTextsOfUnknownErrorsAreLeftOut(t *testing.T) {
 	kit := kitClassifier(t)
 	for want, err := range map[string]error{
-		"*errors.errorString (its text may hold values and is left out)": fmt.Errorf("outer canary: %w", errors.New("canary")),
-		"the DSN cannot be parsed":                                       pgconn.NewParseConfigError("postgres://canary", "canary", errors.New("canary")),
-		"argument $2 cannot be encoded for its parameter":                errors.New("failed to encode args[1]: unable to encode canary"),
-		"expected 2 arguments, got 1":                                    errors.New("expected 2 arguments, got 1 canary"),
-		"the row has 3 columns, and 1 destinations were given":           errors.New("number of field descriptions must equal number of destinations, got 3 and 1"),
-		"column 1 (name) cannot be scanned into its destination":         pgx.ScanArgError{ColumnIndex: 1, FieldName: "name", Err: errors.New("canary")},
-		"connection refused":                                             &net.OpError{Op: "dial", Addr: &net.UnixAddr{Name: "canary"}, Err: syscall.ECONNREFUSED},
-		"the host name cannot be resolved":                               &net.DNSError{Err: "canary", Name: "canary"},
-		"the server's certificate is not accepted (x509.HostnameError)":  &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "canary", Certificate: &x509.Certificate{}}},
-		"the server closed the connection":                               fmt.Errorf("canary: %w", io.ErrUnexpectedEOF),
+		"*errors.errorString (its text may hold values and is left out)":          fmt.Errorf("outer canary: %w", errors.New("canary")),
+		"the DSN cannot be parsed":                                                pgconn.NewParseConfigError("postgres://canary", "canary", errors.New("canary")),
+		"argument $2 cannot be encoded for its parameter":                         errors.New("failed to encode args[1]: unable to encode canary"),
+		"expected 2 arguments, got 1":                                             errors.New("expected 2 arguments, got 1 canary"),
+		"the row has 3 columns, and 1 destinations were given":                    errors.New("number of field descriptions must equal number of destinations, got 3 and 1"),
+		"column 1 (name) cannot be scanned into its destination":                  pgx.ScanArgError{ColumnIndex: 1, FieldName: "name", Err: errors.New("canary")},
+		"connection refused":                                                      &net.OpError{Op: "dial", Addr: &net.UnixAddr{Name: "canary"}, Err: syscall.ECONNREFUSED},
+		"the host name cannot be resolved":                                        &net.DNSError{Err: "canary", Name: "canary"},
+		"the server's certificate is not for the host of the DSN":                 &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "canary", Certificate: &x509.Certificate{}}},
+		"the server's certificate has expired, or is not valid yet":               &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "canary"}},
+		"the server's certificate is not accepted (x509.CertificateInvalidError)": &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.NameMismatch, Detail: "canary"}},
+		"the server does not speak TLS, which the DSN asks for":                   errors.New("canary: tls error: server refused TLS connection"),
+		"the server closed the connection":                                        fmt.Errorf("canary: %w", io.ErrUnexpectedEOF),
 	} {
 		got := kit.Translate(t.Context(), "op", err)
 		require.EqualError(t, got, "postgres: "+want)

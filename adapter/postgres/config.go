@@ -13,7 +13,10 @@ import (
 // DSN says about these same settings is overridden.
 type Config struct {
 	DSN               string        // postgres:// URL or key=value form; required; never printed
-	MaxConns          int32         // connections of this pool; 0 means 10
+	ReadDSN           string        // of a replica, for transactions that ask for it (tx.Options.Replica); "" means that the primary serves them; never printed
+	MaxReplicaLag     time.Duration // lag from which on the primary serves them; 0 means 10 s
+	VerifyTLS         bool          // refuse DSNs that let a server go unverified; those that stay on this machine are exempt
+	MaxConns          int32         // connections of this pool, and as many of the one to the replica; 0 means 10
 	MaxLifetime       time.Duration // age at which a connection is replaced, at least 30 s; 0 means 30 min
 	MaxLifetimeJitter time.Duration // random extra age, so that they are not replaced all at once; 0 means a tenth of MaxLifetime
 	IdleTime          time.Duration // idle time after which a connection is closed, at most MaxLifetime - 1 s; 0 means 5 min, or half of MaxLifetime if that is less
@@ -81,6 +84,7 @@ func (c Config) withDefaults() Config {
 	def(&c.LockTimeout, min(3*time.Second, c.StatementTimeout/2))
 	def(&c.IdleTxTimeout, 10*time.Second)
 	def(&c.AcquireTimeout, min(5*time.Second, c.StatementTimeout, c.IdleTxTimeout/2))
+	def(&c.MaxReplicaLag, 10*time.Second)
 	if c.ExecMode == "" {
 		c.ExecMode = "cache_statement"
 	}
@@ -109,10 +113,13 @@ func (c Config) Validate() error {
 	}
 	if c.DSN == "" {
 		check(false, "DSN", "", "is empty", "set it to postgres://user:password@host:5432/database?sslmode=verify-full")
-	} else if _, err := pgx.ParseConfig(c.DSN); err != nil {
-		// The parser quotes the DSN, and can only guess where the password in a broken one ends.
-		check(false, "DSN", "", "cannot be parsed", "write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters percent-encoded (it is not shown here, since it may hold the password)")
+	} else {
+		problems = append(problems, dsnProblems("DSN", c.DSN, c.VerifyTLS)...)
 	}
+	if c.ReadDSN != "" {
+		problems = append(problems, dsnProblems("ReadDSN", c.ReadDSN, c.VerifyTLS)...)
+	}
+	check(c.MaxReplicaLag > 0, "MaxReplicaLag", c.MaxReplicaLag, "is not positive", "set it to a second or more, or leave it out for 10s")
 	check(c.MaxConns >= 1, "MaxConns", c.MaxConns, "is less than 1", "set it to 1 or more, or leave it out for 10")
 	check(c.MaxLifetime >= minLifetime, "MaxLifetime", c.MaxLifetime, "is less than 30s", "set it to 30s or more, or leave it out for 30m")
 	check(c.MaxLifetimeJitter > 0 && c.MaxLifetimeJitter <= max(c.MaxLifetime, minLifetime), "MaxLifetimeJitter", c.MaxLifetimeJitter,

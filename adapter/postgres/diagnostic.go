@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -118,7 +119,9 @@ func reason(err error) string {
 	case errors.As(err, &dns):
 		return "the host name cannot be resolved"
 	case errors.As(err, &cert):
-		return fmt.Sprintf("the server's certificate is not accepted (%T)", cert.Err)
+		return certificate(cert.Err)
+	case strings.Contains(err.Error(), "server refused TLS connection"): // pgconn's, which has no type
+		return "the server does not speak TLS, which the DSN asks for"
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err):
 		return "timed out"
 	case errors.Is(err, context.Canceled):
@@ -141,6 +144,20 @@ func reason(err error) string {
 		return "nothing was sent, the connection is busy; close rows before the next statement"
 	}
 	return argument(err)
+}
+
+// certificate says why a server's was refused. The errors' own texts name hosts and authorities.
+func certificate(err error) string {
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "the server's certificate is not for the host of the DSN"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the server's certificate is signed by an authority that is not known here; name its file in sslrootcert"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "the server's certificate has expired, or is not valid yet"
+	}
+	return fmt.Sprintf("the server's certificate is not accepted (%T)", err)
 }
 
 // argument reads the numbers, and no more, out of pgx's errors about arguments and destinations, which have no type.

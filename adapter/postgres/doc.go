@@ -19,6 +19,9 @@
 // Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC. What commits by
 // itself runs at READ COMMITTED, whatever the default of the role or the database; a transaction runs at the level that tx.Options names.
 //
+// Config.ReadDSN adds a read pool on a replica, for transactions that ask for it with tx.Options.Replica. Its lag is asked for each second;
+// above Config.MaxReplicaLag, and while it is not to be reached, the primary serves them, which [DB.Replica] tells.
+//
 // Open recognises a pooler by its connections' pid. Behind one, sessions are everybody's: nothing is set at connect, and the startup
 // parameters of the DSN are dropped; the settings of a transaction ride in its BEGIN, and a statement outside of one has the role's own,
 // which `caskeleton migrate grants` writes and without which Open fails. cache_statement works there only where the pooler carries prepared

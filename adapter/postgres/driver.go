@@ -3,18 +3,37 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
 // Begin implements [tx.Driver]: it acquires a connection within AcquireTimeout and begins a transaction on it, in one round trip
-// whatever the options.
+// whatever the options. One that may read from the replica does so where that is near enough, and reachable; else it gets the primary.
 func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
+	if !o.Replica {
+		return db.begin(ctx, o)
+	}
+	if !o.ReadOnly {
+		return nil, errors.New("postgres: Replica is set for a transaction that may write; a replica takes no writes")
+	}
+	if r := db.replica.serving(); r != nil {
+		c, err := r.begin(ctx, o)
+		if !errors.Is(err, fault.DBUnavailable) {
+			return c, err
+		}
+		db.replica.become(ctx, ReplicaState{Reason: "unreachable", Lag: -1}, err) // until the next look
+	}
+	return db.begin(ctx, o)
+}
+
+func (db *DB) begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	o, settings := db.inBegin(o)
 	begin, err := beginSQL(o)
 	if err != nil {

@@ -12,17 +12,23 @@ import (
 
 // metrics are the pool's instruments.
 type metrics struct {
+	pool      attribute.KeyValue
 	acquire   metric.Float64Histogram
 	exhausted metric.Int64Counter
 	gauges    metric.Registration
 }
 
-func newMetrics(p metric.MeterProvider, stat func() *pgxpool.Stat) (*metrics, error) {
+func meterOf(p metric.MeterProvider) metric.Meter {
 	if p == nil {
 		p = noop.NewMeterProvider()
 	}
-	meter := p.Meter("caskeleton.dev/adapter/postgres")
-	m := &metrics{}
+	return p.Meter("caskeleton.dev/adapter/postgres")
+}
+
+// newMetrics makes the instruments of the pool with that name.
+func newMetrics(p metric.MeterProvider, pool string, stat func() *pgxpool.Stat) (*metrics, error) {
+	meter := meterOf(p)
+	m := &metrics{pool: attribute.String("pool", pool)}
 	var err error
 	if m.acquire, err = meter.Float64Histogram("db.pool.acquire", metric.WithUnit("s"),
 		metric.WithDescription("Time to get a connection from the pool, whether it was got or not."),
@@ -44,11 +50,33 @@ func newMetrics(p metric.MeterProvider, stat func() *pgxpool.Stat) (*metrics, er
 			state string
 			n     int32
 		}{{"acquired", s.AcquiredConns()}, {"idle", s.IdleConns()}, {"constructing", s.ConstructingConns()}, {"max", s.MaxConns()}} {
-			o.ObserveInt64(conns, int64(g.n), metric.WithAttributes(attribute.String("state", g.state)))
+			o.ObserveInt64(conns, int64(g.n), metric.WithAttributes(m.pool, attribute.String("state", g.state)))
 		}
 		return nil
 	}, conns)
 	return m, err
 }
 
-func (m *metrics) waited(ctx context.Context, d time.Duration) { m.acquire.Record(ctx, d.Seconds()) }
+func (m *metrics) waited(ctx context.Context, d time.Duration) {
+	m.acquire.Record(ctx, d.Seconds(), metric.WithAttributes(m.pool))
+}
+
+func (m *metrics) wasExhausted(ctx context.Context) {
+	m.exhausted.Add(context.WithoutCancel(ctx), 1, metric.WithAttributes(m.pool))
+}
+
+// newLagGauge reports the lag that state returns, and nothing while it is not known.
+func newLagGauge(p metric.MeterProvider, state func() *ReplicaState) (metric.Registration, error) {
+	meter := meterOf(p)
+	lag, err := meter.Float64ObservableGauge("db.replica.lag", metric.WithUnit("s"),
+		metric.WithDescription("How far the read replica is behind; 0 where it has replayed all that it has received, and still receives."))
+	if err != nil {
+		return nil, err
+	}
+	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		if s := state(); s.Lag >= 0 {
+			o.ObserveFloat64(lag, s.Lag.Seconds())
+		}
+		return nil
+	}, lag)
+}

@@ -21,6 +21,7 @@ type meter struct {
 	waits     []float64
 	exhausted int64
 	observe   metric.Callback
+	lag       metric.Callback // of the replica
 }
 
 func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return recording{m: m} }
@@ -38,7 +39,11 @@ func (r recording) Int64Counter(string, ...metric.Int64CounterOption) (metric.In
 	return counter{m: r.m}, nil
 }
 
-func (r recording) RegisterCallback(f metric.Callback, _ ...metric.Observable) (metric.Registration, error) {
+func (r recording) RegisterCallback(f metric.Callback, of ...metric.Observable) (metric.Registration, error) {
+	if _, ok := of[0].(metric.Float64Observable); ok {
+		r.m.lag = f
+		return noop.Registration{}, nil
+	}
 	r.m.observe = f
 	return registration{m: r.m}, nil
 }
@@ -79,7 +84,7 @@ func (s states) ObserveInt64(_ metric.Int64Observable, v int64, o ...metric.Obse
 
 func TestMetrics(t *testing.T) {
 	m := &meter{}
-	db, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.DSN(t), MaxConns: 1, AcquireTimeout: time.Second}, &postgres.Options{Meter: m})
+	db, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.DSN(t), MaxConns: 1, AcquireTimeout: 2 * time.Second}, &postgres.Options{Meter: m})
 	require.NoError(t, err)
 	closeAtEnd(t, db)
 	c := begin(t, db, tx.BeginOptions{})
@@ -87,7 +92,7 @@ func TestMetrics(t *testing.T) {
 	require.ErrorIs(t, err, fault.DBPoolExhausted)
 
 	require.Len(t, m.waits, 3, "Open, Begin and the one that failed")
-	require.GreaterOrEqual(t, m.waits[2], 1.0, "a wait that failed counts for as long as it lasted, in seconds")
+	require.GreaterOrEqual(t, m.waits[2], 2.0, "a wait that failed counts for as long as it lasted, in seconds")
 	require.EqualValues(t, 1, m.exhausted)
 	s := states{seen: map[string]int64{}}
 	require.NoError(t, m.observe(t.Context(), s))

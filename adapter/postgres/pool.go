@@ -26,12 +26,13 @@ type Options struct {
 	Contributions []Contribution       // codes for SQLSTATEs that the service raises itself
 }
 
-// DB is a bounded pool of connections to one primary. Its Exec, Query and QueryRow autocommit; it is also the [tx.Driver] that a
+// DB is a bounded pool of connections to one primary, and perhaps another to a replica. Its Exec, Query and QueryRow autocommit; it is also the [tx.Driver] that a
 // tx.Runner begins transactions with. Safe for concurrent use.
 type DB struct {
 	pool       *pgxpool.Pool
 	cfg        Config
 	route      route
+	replica    *replica // nil where there is none
 	classifier *Classifier
 	metrics    *metrics
 	log        *slog.Logger
@@ -54,11 +55,24 @@ func Open(ctx context.Context, cfg Config, o *Options) (*DB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	db, err := open(ctx, cfg, *o, route{})
+	if err != nil || cfg.ReadDSN == "" {
+		return db, err
+	}
+	if db.replica, err = newReplica(db.open, cfg, *o, db.log); err != nil {
+		_ = db.Close(context.WithoutCancel(ctx)) // no connection is out, so it neither waits nor fails
+		return nil, err
+	}
+	return db, nil
+}
+
+// open makes one pool, of a cfg that is valid and has no zero fields, and connects once.
+func open(ctx context.Context, cfg Config, o Options, r route) (*DB, error) {
 	classifier, err := NewClassifier(o.Contributions...)
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
+	db := &DB{cfg: cfg, route: r, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
 	db.open, db.shut = context.WithCancel(context.WithoutCancel(ctx))
 	if db.log == nil {
 		db.log = slog.Default()
@@ -83,7 +97,7 @@ func (db *DB) connect(ctx context.Context, meter metric.MeterProvider) error {
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return db.classifier.Translate(ctx, "postgres.Open", err)
 	}
-	if db.metrics, err = newMetrics(meter, db.pool.Stat); err == nil {
+	if db.metrics, err = newMetrics(meter, db.route.pool(), db.pool.Stat); err == nil {
 		if err = db.check(ctx); err != nil {
 			_ = db.metrics.gauges.Unregister() // err says more
 		}
@@ -149,7 +163,7 @@ func (db *DB) acquire(ctx context.Context, op string) (*pgxpool.Conn, error) {
 	case endedBy(ctx, err):
 		return nil, ended(ctx, op, err)
 	case endedBy(waiting, err):
-		db.metrics.exhausted.Add(context.WithoutCancel(ctx), 1)
+		db.metrics.wasExhausted(ctx)
 		s := db.pool.Stat()
 		return nil, fault.New(fault.DBPoolExhausted, op,
 			fmt.Errorf("no connection became free within %s; %d of %d are in use", db.cfg.AcquireTimeout, s.AcquiredConns(), s.MaxConns()))
@@ -198,5 +212,5 @@ func (db *DB) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("postgres.Close: %d connections are still in use: %w", db.pool.Stat().AcquiredConns(), ctx.Err())
 	}
-	return db.metrics.gauges.Unregister()
+	return errors.Join(db.replica.close(ctx), db.metrics.gauges.Unregister())
 }

@@ -31,6 +31,14 @@ type route struct {
 	standby bool // it may be read-only
 }
 
+// pool is the name of the pool in metrics.
+func (r route) pool() string {
+	if r.standby {
+		return "replica"
+	}
+	return "primary"
+}
+
 // validate implements target_session_attrs=read-write, and recognises a pooler: the pid that it gives to clients is not a session's.
 // Both take one round trip, and a multi-host DSN goes on to the next host.
 func (r route) validate(ctx context.Context, server *pgconn.PgConn) error {
