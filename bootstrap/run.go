@@ -34,7 +34,11 @@ func Run(ctx context.Context, c *config.Config, s Service, out io.Writer, log *s
 		return fmt.Errorf("APP_HTTP_ADDR %s cannot be listened on; stop what has the port, or set another one: %w", c.HTTP.Addr, err)
 	}
 	p := &process{service: s, log: log}
-	if p.health, err = httpapi.NewHealth([]httpapi.Check{{Name: "database", Probe: p.usable}}, &httpapi.HealthOptions{Logger: log}); err != nil {
+	checks := []httpapi.Check{{Name: "database", Probe: p.usable}}
+	if c.DB.ReadDSN.IsSet() {
+		checks = append(checks, httpapi.Check{Name: "replica", Probe: p.replica, Degrades: true})
+	}
+	if p.health, err = httpapi.NewHealth(checks, &httpapi.HealthOptions{Logger: log}); err != nil {
 		return err
 	}
 	server := httpapi.NewServer(c.HTTP.Addr, httpapi.Wrap(p.handler(), log), log)
@@ -195,5 +199,13 @@ func (p *process) usable(ctx context.Context) error {
 		return err
 	}
 	p.enrolled.Store(true)
+	return nil
+}
+
+// replica reports why reads that ask for the replica get the primary.
+func (p *process) replica(context.Context) error {
+	if s, ok := p.app.Load().DB.Replica(); ok && !s.Serving {
+		return fmt.Errorf("the primary serves its reads: it is %s", s.Reason)
+	}
 	return nil
 }

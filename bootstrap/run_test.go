@@ -232,6 +232,15 @@ func TestInProdSomebodyElseMigrates(t *testing.T) {
 	require.NoError(t, r.stop(t))
 }
 
+func TestAReplicaThatIsNotReadFromIsReported(t *testing.T) {
+	c := configOf(t, "DATABASE_URL="+pgtest.DSN(t), "APP_READ_DSN=postgres://nobody@"+freeAddr(t)+"/none")
+	r, listening := begin(t, c, Service{Name: "test", Routes: routes(nil)})
+	code, body := status(t, wait(t, listening)+"/readyz")
+	require.Equal(t, 200, code, "the primary serves its reads")
+	require.JSONEq(t, `{"status":"ready","degraded":["replica"]}`, body)
+	require.NoError(t, r.stop(t))
+}
+
 func TestToldToStopWhileItWaitsItStops(t *testing.T) {
 	c := configOf(t, "DATABASE_URL=postgres://nobody@"+freeAddr(t)+"/none", "APP_HTTP_ADDR="+freeAddr(t))
 	r, _ := begin(t, c, Service{Name: "test", Routes: routes(nil)})

@@ -47,6 +47,9 @@ type DB struct {
 	URL              Secret // runtime role; not set: the dev profile starts an embedded server
 	MigrationDSN     Secret // owner of the schema; not set: URL serves for both
 	MigrationStreams string // of the kit: "all", or names divided by commas
+	ReadDSN          Secret // replica for reads that ask for it; not set: URL serves them
+	ReadMaxLag       time.Duration
+	VerifyTLS        bool // no DSN may let a server go unverified: outside of the dev profile
 	MaxConns         int32
 	MaxLifetime      time.Duration
 	IdleTime         time.Duration
@@ -78,7 +81,7 @@ const allStreams = "all"
 // Pool returns the settings of the runtime role's pool.
 func (d DB) Pool() postgres.Config {
 	return postgres.Config{
-		DSN: d.URL.Reveal(), MaxConns: d.MaxConns, MaxLifetime: d.MaxLifetime, IdleTime: d.IdleTime, AcquireTimeout: d.AcquireTimeout,
+		DSN: d.URL.Reveal(), ReadDSN: d.ReadDSN.Reveal(), MaxReplicaLag: d.ReadMaxLag, VerifyTLS: d.VerifyTLS, MaxConns: d.MaxConns, MaxLifetime: d.MaxLifetime, IdleTime: d.IdleTime, AcquireTimeout: d.AcquireTimeout,
 		StatementTimeout: d.StatementTimeout, LockTimeout: d.LockTimeout, IdleTxTimeout: d.IdleTxTimeout, ExecMode: d.ExecMode,
 	}
 }
@@ -145,6 +148,9 @@ func (l *loader) bind() *Config {
 			URL:              value[Secret](l, "db.url"),
 			MigrationDSN:     value[Secret](l, "db.migration_dsn"),
 			MigrationStreams: value[string](l, "db.migration_streams"),
+			ReadDSN:          value[Secret](l, "db.read_dsn"),
+			ReadMaxLag:       value[time.Duration](l, "db.read_max_lag"),
+			VerifyTLS:        value[string](l, "profile") == string(Prod),
 			MaxConns:         int32(min(max(value[int64](l, "db.max_conns"), math.MinInt32), math.MaxInt32)), // a rule refuses what this clamps
 			MaxLifetime:      value[time.Duration](l, "db.max_lifetime"),
 			IdleTime:         value[time.Duration](l, "db.idle_time"),

@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 		HTTP:    config.HTTP{Addr: "127.0.0.1:8080"},
 		DataDir: "./.data",
 		DB: config.DB{
-			MigrationStreams: "all", MaxConns: 10, MaxLifetime: 30 * time.Minute, IdleTime: 5 * time.Minute, AcquireTimeout: 5 * time.Second,
+			MigrationStreams: "all", ReadMaxLag: 10 * time.Second, MaxConns: 10, MaxLifetime: 30 * time.Minute, IdleTime: 5 * time.Minute, AcquireTimeout: 5 * time.Second,
 			StatementTimeout: 10 * time.Second, LockTimeout: 3 * time.Second, IdleTxTimeout: 10 * time.Second, ExecMode: "cache_statement",
 		},
 		Idempotency: config.Idempotency{Lease: 30 * time.Second, Expiry: 24 * time.Hour, InlineLimit: 8192, Keys: map[string]config.Secret{}},
@@ -68,14 +68,14 @@ func TestPrecedence(t *testing.T) {
 func TestEveryKeyIsBound(t *testing.T) {
 	other := map[string]string{
 		"APP_PROFILE": "prod", "APP_HTTP_ADDR": ":9090", "APP_DATA_DIR": "/var/lib/orders", "DATABASE_URL": "postgres://h/a", "APP_MIGRATION_DSN": "postgres://h/b", "APP_MIGRATION_STREAMS": "inbox",
-		"APP_DB_MAX_CONNS": "11", "APP_DB_MAX_LIFETIME": "31m", "APP_DB_IDLE_TIME": "6m", "APP_DB_ACQUIRE_TIMEOUT": "4s", "APP_DB_STATEMENT_TIMEOUT": "11s",
+		"APP_READ_DSN": "postgres://h/c?sslmode=verify-full", "APP_READ_MAX_LAG": "11s", "APP_DB_MAX_CONNS": "11", "APP_DB_MAX_LIFETIME": "31m", "APP_DB_IDLE_TIME": "6m", "APP_DB_ACQUIRE_TIMEOUT": "4s", "APP_DB_STATEMENT_TIMEOUT": "11s",
 		"APP_DB_LOCK_TIMEOUT": "2s", "APP_DB_IDLE_TX_TIMEOUT": "12s", "APP_DB_EXEC_MODE": "exec", "APP_IDEMPOTENCY_LEASE": "31s", "APP_IDEMPOTENCY_EXPIRY": "25h",
 		"APP_IDEMPOTENCY_INLINE_LIMIT": "9KiB", "APP_IDEMPOTENCY_KEY_<version>": secretB,
 		"NATS_URL": "nats://h:4222", "APP_NATS_MONITOR_URL": "http://h:8222", "APP_OUTBOX_BATCH_SIZE": "50", "APP_OUTBOX_RUN_SIZE": "10",
 		"APP_OUTBOX_POLL_INTERVAL": "2s", "APP_OUTBOX_LEASE": "31s", "APP_OUTBOX_BACKOFF_BASE": "200ms", "APP_OUTBOX_BACKOFF_MAX": "2m", "APP_INBOX_MAX_ATTEMPTS": "11",
 		"APP_MULTI_INSTANCE_ENABLED": "true", "REDIS_URL": "rediss://h:6379/1", "APP_LOCK_WAIT_TIME": "4s", "APP_LOCK_LEASE_TTL": "31s",
 	}
-	base := []string{"DATABASE_URL=postgres://h/base", "APP_IDEMPOTENCY_KEY_V0=" + secretA} // what prod needs
+	base := []string{"DATABASE_URL=postgres://h/base?sslmode=verify-full", "APP_IDEMPOTENCY_KEY_V0=" + secretA} // what prod needs
 	before, err := config.Load(config.Source{Environ: base})
 	require.NoError(t, err)
 	for _, k := range config.Keys() {

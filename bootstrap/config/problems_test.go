@@ -53,6 +53,7 @@ func TestVariableIsRefused(t *testing.T) {
 		{"DATABASE_URL", "db.url", "mysql://root:canary@h/d", "cannot be parsed", dsn},
 		{"APP_MIGRATION_STREAMS", "db.migration_streams", "inbox,outbox", "does not name streams of the kit", "write all, or some of core,idempotency,outbox-storage,outbox-polling,inbox,lock"},
 		{"APP_MIGRATION_DSN", "db.migration_dsn", "canary", "cannot be parsed", dsn},
+		{"APP_READ_DSN", "db.read_dsn", "canary", "cannot be parsed", dsn},
 		{"APP_DB_IDLE_TIME", "db.idle_time", "999us", "is less than 1ms", "set it to a minute or more, or leave it out for 5m"},
 		{"APP_DB_IDLE_TIME", "db.idle_time", "0s", "must be above 0", "write a larger value, or leave it out for 5m"},
 		{"APP_DB_IDLE_TIME", "db.idle_time", "29m59.5s", "is not at least 1s less than APP_DB_MAX_LIFETIME, 30m0s", "lower it, or raise APP_DB_MAX_LIFETIME"},
@@ -60,6 +61,7 @@ func TestVariableIsRefused(t *testing.T) {
 		{"APP_DB_LOCK_TIMEOUT", "db.lock_timeout", "999us", pg, "set a positive duration, or leave it out for 3s"},
 		{"APP_DB_LOCK_TIMEOUT", "db.lock_timeout", "0s", "must be above 0", "write a larger value, or leave it out for 3s"},
 		{"APP_DB_IDLE_TX_TIMEOUT", "db.idle_tx_timeout", "600h", pg, "set a positive duration, or leave it out for 10s"},
+		{"APP_READ_MAX_LAG", "db.read_max_lag", "0s", "must be above 0", "write a larger value, or leave it out for 10s"},
 		{"APP_DB_LOCK_TIMEOUT", "db.lock_timeout", "10s", "is not less than APP_DB_STATEMENT_TIMEOUT, 10s, so it would never fire", "lower it, or raise APP_DB_STATEMENT_TIMEOUT"},
 		{"APP_DB_ACQUIRE_TIMEOUT", "db.acquire_timeout", "0s", "must be above 0", "write a larger value, or leave it out for 5s"},
 		{"APP_LOCK_WAIT_TIME", "lock.wait_time", "999us", "must be 1ms at least", "write a time, as in 3s"},
@@ -71,7 +73,7 @@ func TestVariableIsRefused(t *testing.T) {
 		t.Run(tt.env+"="+tt.value, func(t *testing.T) {
 			want := config.Problem{Key: tt.env, Path: tt.path, Where: "environment", Value: tt.value, Problem: tt.problem, Fix: tt.fix}
 			switch tt.env {
-			case "DATABASE_URL", "APP_MIGRATION_DSN", "REDIS_URL", "APP_IDEMPOTENCY_KEY_V1":
+			case "DATABASE_URL", "APP_MIGRATION_DSN", "APP_READ_DSN", "REDIS_URL", "APP_IDEMPOTENCY_KEY_V1":
 				want.Value = ""
 			}
 			got := problemsOf(t, config.Source{Environ: []string{tt.env + "=" + tt.value}})
@@ -102,7 +104,9 @@ func TestBoundsAreAccepted(t *testing.T) {
 		"two hosts":   {"DATABASE_URL=postgresql://a:5432,b:5433/d?target_session_attrs=read-write"},
 		"keyword dsn": {"DATABASE_URL=host=/run/postgresql dbname=d"},
 		"streams":     {"APP_MIGRATION_STREAMS=inbox, core"},
-		"prod":        {"APP_PROFILE=prod", "DATABASE_URL=postgres://h/d", "APP_IDEMPOTENCY_KEY_V1=" + secretA},
+		"prod":        {"APP_PROFILE=prod", "DATABASE_URL=postgres://h/d?sslmode=verify-full", "APP_IDEMPOTENCY_KEY_V1=" + secretA},
+		"local prod":  {"APP_PROFILE=prod", "DATABASE_URL=postgres://127.0.0.1/d?sslmode=disable", "APP_IDEMPOTENCY_KEY_V1=" + secretA},
+		"dev":         {"DATABASE_URL=postgres://h/d?sslmode=disable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Load(config.Source{Environ: env})
@@ -110,6 +114,8 @@ func TestBoundsAreAccepted(t *testing.T) {
 		})
 	}
 }
+
+const unverified = "lets the server go unverified, for one of its hosts at least, so that anybody in between can read and change what is sent"
 
 // Rules about two keys, where breaking one alone is not possible with the other at its default.
 func TestCrossFieldRules(t *testing.T) {
@@ -123,6 +129,9 @@ func TestCrossFieldRules(t *testing.T) {
 		{"acquire over statement", []string{"APP_DB_ACQUIRE_TIMEOUT=11s", "APP_DB_IDLE_TX_TIMEOUT=12s"}, []string{"APP_DB_ACQUIRE_TIMEOUT is more than APP_DB_STATEMENT_TIMEOUT, 10s, and no single statement holds a connection for longer"}},
 		{"acquire at idle in transaction", []string{"APP_DB_IDLE_TX_TIMEOUT=5s"}, []string{"APP_DB_ACQUIRE_TIMEOUT is not less than APP_DB_IDLE_TX_TIMEOUT, 5s, so the server would end a transaction that waits for a second connection"}},
 		{"prod", []string{"APP_PROFILE=prod"}, []string{"DATABASE_URL must be set in the prod profile", "APP_IDEMPOTENCY_KEY_<version> must be set in the prod profile, for one version at least"}},
+		{"prod without TLS", []string{
+			"APP_PROFILE=prod", "APP_IDEMPOTENCY_KEY_V1=" + secretA, "DATABASE_URL=postgres://h/d?sslmode=require", "APP_MIGRATION_DSN=host=h", "APP_READ_DSN=postgres://127.0.0.1,r/d?sslmode=prefer",
+		}, []string{"DATABASE_URL " + unverified, "APP_READ_DSN " + unverified, "APP_MIGRATION_DSN " + unverified}},
 		{"broken operand", []string{"APP_DB_STATEMENT_TIMEOUT=1", "APP_DB_LOCK_TIMEOUT=9h"}, []string{"APP_DB_STATEMENT_TIMEOUT has no unit"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -55,6 +55,8 @@ func (l *loader) check(c *Config) {
 // poolKeys says which key gives which field of [postgres.Config].
 var poolKeys = []struct{ field, path string }{
 	{"DSN", "db.url"},
+	{"ReadDSN", "db.read_dsn"},
+	{"MaxReplicaLag", "db.read_max_lag"},
 	{"MaxConns", "db.max_conns"},
 	{"MaxLifetime", "db.max_lifetime"},
 	{"IdleTime", "db.idle_time"},
@@ -83,7 +85,7 @@ func (l *loader) checkDB(db DB) {
 		}
 		l.poolRule(p, pathOf(p.Field))
 	}
-	for _, p := range poolProblems(postgres.Config{DSN: db.MigrationDSN.Reveal()}) {
+	for _, p := range poolProblems(postgres.Config{DSN: db.MigrationDSN.Reveal(), VerifyTLS: db.VerifyTLS}) {
 		if db.MigrationDSN.IsSet() {
 			l.poolRule(p, "db.migration_dsn")
 		}

@@ -23,6 +23,8 @@ func TestSettingsTellWhereEachValueComesFrom(t *testing.T) {
 		{Key: "db.url", Value: "", Origin: config.OriginUnset, Env: "DATABASE_URL"},
 		{Key: "db.migration_dsn", Value: "[hidden]", Origin: config.OriginEnv, Env: "APP_MIGRATION_DSN"},
 		{Key: "db.migration_streams", Value: "all", Origin: config.OriginDefault, Env: "APP_MIGRATION_STREAMS"},
+		{Key: "db.read_dsn", Value: "", Origin: config.OriginUnset, Env: "APP_READ_DSN"},
+		{Key: "db.read_max_lag", Value: "10s", Origin: config.OriginDefault, Env: "APP_READ_MAX_LAG"},
 		{Key: "db.max_conns", Value: "20", Origin: config.OriginEnv, Env: "APP_DB_MAX_CONNS"},
 		{Key: "db.max_lifetime", Value: "30m", Origin: config.OriginFile, Env: "APP_DB_MAX_LIFETIME"},
 		{Key: "db.idle_time", Value: "1m", Origin: config.OriginEnv, Env: "APP_DB_IDLE_TIME"},
