@@ -11,9 +11,8 @@ import (
 	"caskeleton.dev/lock/locktest"
 )
 
-// TestConformance runs in the default mode and in the one that differs most from it; the other tests run in all.
 func TestConformance(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "simple_protocol"} {
+	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			h := locktest.Harness{New: func(t *testing.T) locktest.Store {
