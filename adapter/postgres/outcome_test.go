@@ -36,8 +36,9 @@ func TestFailedCommits(t *testing.T) {
 		}, "", tx.ErrRollbackOnly},
 		{"idle for too long", func(t *testing.T, db *postgres.DB, c transaction) context.Context {
 			t.Helper()
+			pid := backend(t, c)
 			exec(t, c, "set local idle_in_transaction_session_timeout = '20ms'")
-			waitGone(t, db, backend(t, c))
+			waitGone(t, db, pid)
 			return t.Context()
 		}, "25P03", fault.DBTXTimeout},
 		// The server's FATAL is read only after COMMIT was written, so that the client cannot tell on which side of it the session ended.

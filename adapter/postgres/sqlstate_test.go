@@ -205,8 +205,10 @@ func TestIdleTransaction(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			db := shop(t, postgres.Config{ExecMode: mode})
-			err := inTx(t, db, tx.Options{IdleTimeout: 20 * time.Millisecond}, func(q transaction) error {
-				waitGone(t, db, backend(t, q))
+			one := open(t, sameDatabase(db, postgres.Config{MaxConns: 1}))
+			pid := backend(t, one)
+			err := inTx(t, one, tx.Options{IdleTimeout: 20 * time.Millisecond}, func(q transaction) error {
+				waitGone(t, db, pid)
 				_, err := q.Exec(t.Context(), "select $1::int8", 1)
 				return err
 			})
