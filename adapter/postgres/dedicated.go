@@ -3,28 +3,34 @@ package postgres
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Dedicated opens a session outside of the pool, for what a session alone can do, such as LISTEN. dsn is a way to the same server past a
-// pooler, which would share the session; "" is the DB's own. The caller closes it, ends its waits by ctx, and translates its errors.
+// pooler, which would share the session; "" is the DB's own. [ErrPooler] refuses one that leads
+// through a pooler. The caller closes it, ends its waits by ctx, and translates its errors.
 func (db *DB) Dedicated(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	const op = "postgres.Dedicated"
-	cc := db.pool.Config().ConnConfig
+	cfg := db.cfg
 	if dsn != "" {
-		direct, err := pgx.ParseConfig(dsn)
-		if err != nil {
+		if _, err := pgx.ParseConfig(dsn); err != nil {
 			return nil, errors.New("postgres: the DSN of a dedicated session cannot be parsed; write it as postgres://user:password@host:5432/database?sslmode=verify-full")
 		}
-		maps.Copy(direct.RuntimeParams, cc.RuntimeParams)
-		direct.ConnectTimeout, direct.ValidateConnect, direct.OnPgError = cc.ConnectTimeout, cc.ValidateConnect, cc.OnPgError
-		cc = direct
+		cfg.DSN = dsn
 	}
+	pc, err := poolConfig(cfg, route{standby: db.route.standby})
+	if err != nil {
+		return nil, err
+	}
+	cc := pc.ConnConfig
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.RuntimeParams["idle_session_timeout"] = "0" // it waits for a living
 	conn, err := pgx.ConnectConfig(ctx, cc)
+	if behindPooler(err) {
+		return nil, fmt.Errorf("%w; give the DSN of the server itself", ErrPooler)
+	}
 	if err != nil {
 		return nil, db.classifier.Translate(ctx, op, err)
 	}

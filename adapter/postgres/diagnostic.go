@@ -128,7 +128,7 @@ func reason(err error) string {
 		return "canceled"
 	case errors.As(err, &errno):
 		return errno.Error()
-	case errors.Is(err, errPooler):
+	case errors.Is(err, ErrPooler):
 		return "the connection leads through a pooler, and led to the server itself at the start; start the service again"
 	case errors.Is(err, pgconn.ErrReadOnlyConnection):
 		return "the server is read-only and a read-write one is required"

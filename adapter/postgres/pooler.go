@@ -14,15 +14,14 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// errPooler means that a connection which carries settings of its own leads through a pooler, where other sessions would get them, or
-// this one would lose them.
-var errPooler = errors.New("postgres: a pooler stands between the service and the server")
+// ErrPooler means that a session which must be the caller's own leads through a pooler: others would get its settings, or it would lose them.
+var ErrPooler = errors.New("postgres: a pooler stands between the service and the server")
 
 // behindPooler reports whether a direct connection failed for the pooler that it met: for its pid, or because the pooler, as PgBouncer
 // does, refuses startup parameters that it does not keep.
 func behindPooler(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return errors.Is(err, errPooler) || ok && pg.Code == pgerrcode.ProtocolViolation
+	return errors.Is(err, ErrPooler) || ok && pg.Code == pgerrcode.ProtocolViolation
 }
 
 // route says what a new connection must be like.
@@ -51,7 +50,7 @@ func (r route) validate(ctx context.Context, server *pgconn.PgConn) error {
 	case !r.standby && string(row[1]) == "on":
 		return pgconn.ErrReadOnlyConnection
 	case !r.pooler && string(row[0]) != strconv.FormatUint(uint64(server.PID()), 10):
-		return errPooler
+		return ErrPooler
 	}
 	return nil
 }

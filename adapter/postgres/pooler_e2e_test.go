@@ -126,3 +126,16 @@ func TestManyTransactionsThroughPgBouncer(t *testing.T) {
 		})
 	}
 }
+
+func TestADedicatedSessionLeadsPastPgBouncer(t *testing.T) {
+	direct := pgtest.DSN(t)
+	db := open(t, postgres.Config{DSN: pgtest.PgBouncer(t, direct), ExecMode: "exec"})
+	_, err := db.Dedicated(t.Context(), "")
+	require.ErrorContains(t, err, "a pooler stands between")
+	conn, err := db.Dedicated(t.Context(), direct)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
+	var timeout string
+	require.NoError(t, conn.QueryRow(t.Context(), "show lock_timeout").Scan(&timeout))
+	require.Equal(t, "3s", timeout, "with the settings of any direct session")
+}

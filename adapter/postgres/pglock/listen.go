@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/lock"
 )
 
@@ -23,6 +24,9 @@ const (
 // Listen implements [lock.Listener], on a session of its own. A session that has been quiet is asked for a sign of life.
 func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)) error {
 	conn, err := l.db.Dedicated(ctx, l.listenDSN)
+	if errors.Is(err, postgres.ErrPooler) {
+		return errShared
+	}
 	if err != nil {
 		return err
 	}
@@ -31,8 +35,8 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	if err := l.subscribe(ctx, conn); err != nil {
-		return err
+	if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
+		return l.errs.Translate(ctx, "pglock.Listen", err)
 	}
 	ready()
 	for {
@@ -58,18 +62,6 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 
 // errShared is a session that is not ours alone: LISTEN would stay behind in it, and notifications would reach somebody else.
 var errShared = errors.New("pglock: LISTEN needs a session of its own, and this one is a pooler's; set ListenDSN to an address of the server itself")
-
-func (l *Locks) subscribe(ctx context.Context, conn *pgx.Conn) error {
-	var pid uint32
-	if err := conn.QueryRow(ctx, `select pg_backend_pid()::int8`).Scan(&pid); err != nil {
-		return l.errs.Translate(ctx, "pglock.Listen", err)
-	}
-	if pid != conn.PgConn().PID() {
-		return errShared
-	}
-	_, err := conn.Exec(ctx, `listen `+channel)
-	return l.errs.Translate(ctx, "pglock.Listen", err)
-}
 
 func ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, farewell)
