@@ -19,6 +19,12 @@ func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	var witness Witness
+	if o.Witness && !o.ReadOnly {
+		var id string
+		id, witness = newWitness()
+		begin += "; insert into caskeleton.commit_witness (id) values ('" + id + "')"
+	}
 	pooled, err := db.acquire(ctx, "postgres.Begin")
 	if err != nil {
 		return nil, err
@@ -29,10 +35,13 @@ func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	unlimit(server)
 	if err != nil {
 		err = db.translate(ctx, server, "postgres.Begin", err)
+		if witness != nil {
+			err = noWitness(err)
+		}
 		pooled.Release() // destroys it where half of the message took effect
 		return nil, err
 	}
-	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly}, nil
+	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly, witness: witness}, nil
 }
 
 // beginSQL is one simple-protocol message. READ WRITE is never asked for: a standby refuses it with a state that says nothing, where a

@@ -1,9 +1,13 @@
 package postgres
 
-import "time"
+import (
+	"time"
+
+	"caskeleton.dev/tx"
+)
 
 // QuerierOf is Querier for tests that drive tx.Conn without a runner.
-var QuerierOf = querierOf
+func QuerierOf(c tx.Conn) (DBTX, error) { return querier{c.(*conn)}, nil }
 
 // SetSilence replaces the margin over statement_timeout, before db is used.
 func (db *DB) SetSilence(d time.Duration) { db.silence = d }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
@@ -35,6 +36,8 @@ type DB struct {
 	metrics    *metrics
 	log        *slog.Logger
 	silence    time.Duration
+	fresh      *pgx.ConnConfig // for connections beside the pool
+	looking    chan struct{}   // a token a connection that asks for outcomes
 	open       context.Context // ends with Close, and so do waits for a connection
 	shut       context.CancelFunc
 	closing    sync.Once
@@ -61,7 +64,7 @@ func Open(ctx context.Context, cfg Config, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
+	db := &DB{cfg: cfg, classifier: classifier, log: o.Logger, silence: silence, fresh: pc.ConnConfig.Copy(), looking: make(chan struct{}, 4), drained: make(chan struct{})}
 	db.open, db.shut = context.WithCancel(context.WithoutCancel(ctx))
 	if db.log == nil {
 		db.log = slog.Default()
