@@ -22,7 +22,7 @@ func (db *DB) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	var witness Witness
 	if o.Witness && !o.ReadOnly {
 		var id string
-		id, witness = newWitness()
+		id, witness = newWitness(time.Now())
 		begin += "; insert into caskeleton.commit_witness (id) values ('" + id + "')"
 	}
 	pooled, err := db.acquire(ctx, "postgres.Begin")
@@ -59,7 +59,7 @@ func beginSQL(o tx.BeginOptions) (string, error) {
 		return "", fmt.Errorf("postgres: Isolation is %d; use tx.ReadCommitted, tx.RepeatableRead or tx.Serializable", o.Isolation)
 	}
 	if o.ReadOnly {
-		b.WriteString(" read only")
+		b.WriteString(" read only; select") // READ WRITE can be set before the first query alone, which this is: fn cannot leave
 	}
 	for _, t := range []struct {
 		field, setting string

@@ -14,3 +14,9 @@ func (db *DB) SetSilence(d time.Duration) { db.silence = d }
 
 // Config returns what db was opened with.
 func (db *DB) Config() Config { return db.cfg }
+
+// Witnessed reports whether the outcome of c could be told.
+func Witnessed(c tx.Conn) bool { return c.(*conn).witness != nil }
+
+// NewWitness is what Begin makes for tx.Options.Witness.
+var NewWitness = newWitness

@@ -2,9 +2,9 @@ package postgres
 
 import "fmt"
 
-// CheckPool returns a [*ConfigError] where workers that run transactions of depth at once could each hold all but its last
-// connection and wait for one another for that: 1 is a transaction without InNew in it, 2 one with InNew, 3 one with InNew inside that. With
-// workers x (depth - 1) + 1 connections, one worker can always go on.
+// CheckPool returns a [*ConfigError] where workers, each in a transaction of that depth at once, could all wait for one another for the last
+// connection they need. A transaction without InNew in it has depth 1, one with InNew 2, one with InNew inside that 3. With
+// workers x (depth - 1) + 1 connections, one of them can always go on. A maxConns of 0 is the default of [Config].
 func CheckPool(maxConns int32, workers, depth int) error {
 	if workers < 1 || depth < 1 {
 		return fmt.Errorf("postgres: CheckPool was given %d workers and depth %d; both are 1 or more", workers, depth)

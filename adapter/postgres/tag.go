@@ -37,3 +37,10 @@ func (c *conn) mayUndo(sql string, args int) {
 		c.witness = nil
 	}
 }
+
+// commits reports whether sql, one statement, is a COMMIT.
+func commits(sql string) bool {
+	word, _, _ := strings.Cut(strings.TrimLeft(sql, " \t\r\n"), " ")
+	word = strings.TrimRight(strings.ToLower(word), "; \t\r\n")
+	return word == "commit" || word == "end"
+}

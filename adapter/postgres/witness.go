@@ -40,11 +40,10 @@ func AddWitness(t *tx.Tx, w Witness) error {
 const witnessTrust = witnessKeep / 2
 
 // newWitness returns the id of a row that is written with BEGIN, and who looks for it.
-func newWitness() (id string, w Witness) {
+func newWitness(began time.Time) (id string, w Witness) {
 	var key [16]byte
 	_, _ = rand.Read(key[:]) // it never fails
 	id = hex.EncodeToString(key[:])
-	began := time.Now()
 	return id, func(ctx context.Context, q DBTX) (tx.Outcome, error) {
 		// It waits for the transaction that has written the key, if that is open.
 		tag, err := q.Exec(ctx, `insert into caskeleton.commit_witness (id) values ($1) on conflict (id) do nothing`, id)
