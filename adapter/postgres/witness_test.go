@@ -189,13 +189,13 @@ func TestAServerThatStaysAway(t *testing.T) {
 		err = runner.With(tx.Options{Witness: true}).InWrite(t.Context(), func(context.Context, *tx.Tx) error {
 			require.NoError(t, l.server.StopImmediate(t.Context()))
 			if restart {
-				l.start(t)
+				return l.start(t)
 			}
 			return nil
 		})
 		require.ErrorIs(t, err, want)
 		if !restart {
-			l.start(t)
+			require.NoError(t, l.start(t))
 		}
 	}
 }

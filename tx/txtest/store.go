@@ -3,6 +3,7 @@ package txtest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,15 +45,15 @@ func (s Store) put(ctx context.Context, c tx.Conn, keys ...string) {
 
 // shows fails unless exactly those of the keys a, b, c and d are there.
 func (s Store) shows(ctx context.Context, keys, what string) {
-	got := ""
+	var got strings.Builder
 	for _, key := range []string{"a", "b", "c", "d"} {
 		there, err := s.Has(ctx, key)
 		suite.Must(err, "has "+key)
 		if there {
-			got += key
+			got.WriteString(key)
 		}
 	}
-	suite.Equal(keys, got, "keys there "+what)
+	suite.Equal(keys, got.String(), "keys there "+what)
 }
 
 // idle fails unless every connection has come back. Some drivers give a broken one back a little later.

@@ -17,7 +17,7 @@ import (
 
 var (
 	coreFiles = []string{"core 00001_migration_checksum.sql", "core 00002_commit_witness.sql"}
-	kitFiles  = append(coreFiles[:len(coreFiles):len(coreFiles)], "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql")
+	kitFiles  = append(slices.Clip(coreFiles), "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql")
 )
 
 // afterCore is what a first run of core and more applies.
