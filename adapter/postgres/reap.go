@@ -15,7 +15,7 @@ const reapBatch = 5000
 const reapSQL = `
 delete from caskeleton.commit_witness where id in (
   select id from caskeleton.commit_witness where written_at < clock_timestamp() - $1::bigint * interval '1 microsecond'
-  order by written_at limit $2 for update skip locked
+  order by written_at limit $2
 )`
 
 // ReapWitnesses deletes the rows of tx.Options.Witness that are older than an hour, in short transactions, and returns how many. It is to
