@@ -9,6 +9,7 @@
 //		...
 //	})
 //
-// A nil result means that COMMIT is known to have succeeded. DB_COMMIT_UNKNOWN means that nobody can know, without looking: nothing
-// was retried and no hook ran. Any other error means that nothing of it took effect.
+// A nil result means that COMMIT is known to have succeeded. Where it got no answer, the runner asks a driver that is a [Resolver] what
+// became of it, within a bound: if it has committed the call succeeds, if it has not it ends with DB_UNAVAILABLE and may be sent again.
+// DB_COMMIT_UNKNOWN means that nobody could tell: nothing was retried and no hook ran. Any other error means that nothing of it took effect.
 package tx

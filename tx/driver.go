@@ -15,15 +15,21 @@ const (
 	Serializable
 )
 
-// Options are what one transaction may differ in. A zero field means the driver's configured default, which is never "unlimited".
+// Options are what one transaction may differ in. A zero field means the driver's configured default, which is never "unlimited". All but
+// Isolation count only where the transaction begins: what joins one changes nothing of it.
 type Options struct {
 	Isolation        Isolation
 	StatementTimeout time.Duration // bound on one statement
 	LockTimeout      time.Duration // bound on one wait for a lock
 	IdleTimeout      time.Duration // bound on sitting idle between statements
+	Retry            Retry         // what becomes of a serialization failure or a deadlock
 	// Replica lets InReadOnly read from the replica, where there is one that is near enough: what was just written may not be there yet.
 	// Inside an active transaction it has no effect. The other verbs refuse it, and so is Serializable refused with it.
 	Replica bool
+	// Witness has the transaction write a row by which its outcome is told if COMMIT gets no answer. What writes an outbox event or the
+	// answer of a keyed operation has such a row without it. A read-only one needs none. It takes the snapshot of a transaction above
+	// [ReadCommitted] when it begins.
+	Witness bool
 }
 
 // BeginOptions is what a [Driver] is asked to begin.
@@ -39,8 +45,8 @@ type Driver interface {
 }
 
 // Conn is one open transaction of a driver. The runner calls it from one goroutine at a time, and calls exactly one of Commit and
-// Rollback, once, as the last thing; whichever it is must give the connection back, whatever happens. Errors are translated: they
-// carry a code where one applies.
+// Rollback, once, as the last thing but a [Resolver]'s Resolve; whichever it is must give the connection back, whatever happens. Errors
+// are translated: they carry a code where one applies.
 type Conn interface {
 	// Commit returns nil only if the transaction is known to have committed, and an error with code DB_COMMIT_UNKNOWN if that cannot be
 	// known. Any other error means: known not to have committed, and nothing is left to roll back.

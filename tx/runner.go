@@ -15,6 +15,7 @@ type RunnerOptions struct {
 	Options                       // of every transaction; see With for one call
 	CommitTimeout   time.Duration // bound on COMMIT, which the caller's cancellation does not reach; 0 means 10 s
 	RollbackTimeout time.Duration // bound on ROLLBACK, likewise; 0 means 5 s
+	ResolveTimeout  time.Duration // bound on finding out what became of a COMMIT without an answer, likewise; 0 means 15 s
 	HookTimeout     time.Duration // bound on each after-commit hook; 0 means 10 s
 	Logger          *slog.Logger  // gets what must not change a result: failed hooks and rollbacks; nil means slog.Default()
 }
@@ -27,9 +28,9 @@ type Runner struct {
 
 // core is what all copies of a runner share; its address is the runner's identity in a context.
 type core struct {
-	driver                  Driver
-	commit, rollback, hooks time.Duration
-	log                     *slog.Logger
+	driver                             Driver
+	commit, rollback, resolving, hooks time.Duration
+	log                                *slog.Logger
 }
 
 // NewRunner returns a runner of d's transactions.
@@ -48,6 +49,8 @@ func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
 	}{
 		{"CommitTimeout", &c.commit, o.CommitTimeout, 10 * time.Second},
 		{"RollbackTimeout", &c.rollback, o.RollbackTimeout, 5 * time.Second},
+		// More than the 10 s after which the server ends a session that waits in vain for the rest of its transaction.
+		{"ResolveTimeout", &c.resolving, o.ResolveTimeout, 15 * time.Second},
 		{"HookTimeout", &c.hooks, o.HookTimeout, 10 * time.Second},
 	} {
 		if b.value < 0 {
@@ -76,7 +79,7 @@ func (o Options) validate() error {
 	if o.StatementTimeout < 0 || o.LockTimeout < 0 || o.IdleTimeout < 0 {
 		return errors.New("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
 	}
-	return nil
+	return o.Retry.validate()
 }
 
 // With returns a runner with other options that joins the same transactions. It does not look at them: where they are not valid, every
@@ -178,8 +181,8 @@ func errWeaker(op string) error {
 	return fmt.Errorf("%s: the active transaction is less isolated than this call asks for; ask for it where the transaction begins", op)
 }
 
-// run begins a transaction, runs fn in it and ends it.
-func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Context, t *Tx) error) error {
+// once begins a transaction, runs fn in it and ends it.
+func (r *Runner) once(ctx context.Context, readOnly bool, fn func(ctx context.Context, t *Tx) error) error {
 	conn, err := r.driver.Begin(ctx, BeginOptions{Options: r.opts, ReadOnly: readOnly})
 	if err != nil {
 		return err
@@ -201,7 +204,10 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 	if err != nil {
 		return r.abort(ctx, conn, err)
 	}
-	if err = r.finish(ctx, conn); err != nil {
+	if err = r.finish(ctx, conn); errors.Is(err, fault.DBCommitUnknown) {
+		err = r.resolve(ctx, conn, err)
+	}
+	if err != nil {
 		return err
 	}
 	r.runHooks(ctx, hooks)

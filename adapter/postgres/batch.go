@@ -25,8 +25,13 @@ func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return pgx.FailedBatchResults(b, err)
 	}
 	q.c.limit(b.Len())
+	for _, queued := range b.QueuedQueries {
+		q.c.mayUndo(queued.SQL, len(queued.Arguments))
+		q.c.ended = q.c.ended || commits(queued.SQL) // whose tag nobody sees where the results are only closed
+	}
 	return &batch{
 		BatchResults: q.c.tx.SendBatch(ctx, b),
+		ran:          q.c.ran,
 		fail:         func(err error) error { return q.c.fail(ctx, "postgres.SendBatch", err) },
 	}
 }
@@ -46,6 +51,7 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 	return &batch{
 		BatchResults: results,
+		ran:          func(string) {},
 		fail:         func(err error) error { return db.fail(ctx, pooled, "postgres.SendBatch", err) },
 		release:      pooled.Release,
 	}
@@ -54,6 +60,7 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 // batch translates the errors of pgx's results.
 type batch struct {
 	pgx.BatchResults
+	ran     func(tag string)
 	fail    func(error) error
 	release func() // gives the connection back; nil in a transaction
 	closed  bool
@@ -62,6 +69,7 @@ type batch struct {
 
 func (b *batch) Exec() (pgconn.CommandTag, error) {
 	tag, err := b.BatchResults.Exec()
+	b.ran(tag.String())
 	return tag, b.fail(err)
 }
 

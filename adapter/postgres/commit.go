@@ -21,6 +21,7 @@ func (c *conn) Commit(ctx context.Context) error {
 	}
 	defer c.giveBack(ctx)
 	if c.endedBySQL() {
+		c.witness = nil // whatever it says, it is not about all that fn did
 		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
 	}
 	failpoint.Hit(failpoint.BeforeCommit)

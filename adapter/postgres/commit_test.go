@@ -67,8 +67,8 @@ func TestCommitOutcome(t *testing.T) {
 
 func TestBeginIsOneMessage(t *testing.T) {
 	for want, o := range map[string]tx.BeginOptions{
-		"begin isolation level read committed":            {},
-		"begin isolation level repeatable read read only": {Options: tx.Options{Isolation: tx.RepeatableRead}, ReadOnly: true},
+		"begin isolation level read committed":                    {},
+		"begin isolation level repeatable read read only; select": {Options: tx.Options{Isolation: tx.RepeatableRead}, ReadOnly: true},
 		"begin isolation level serializable; set local statement_timeout = 1500; set local lock_timeout = 1; set local idle_in_transaction_session_timeout = 2000": {Options: tx.Options{
 			Isolation: tx.Serializable, StatementTimeout: 1500 * time.Millisecond, LockTimeout: time.Microsecond, IdleTimeout: 2 * time.Second,
 		}},

@@ -16,6 +16,10 @@
 // its connection is destroyed: a call of several statements counts as one, a batch as its number, rows until they are closed. A timeout
 // set by raw SQL is not known here; use tx.Options.
 //
+// A COMMIT whose answer is lost is looked up by a [Witness], where the transaction has one: docs/adr/0008.
+//
+// What fn sets by SET stays on the connection, for whoever gets it next. SET LOCAL ends with the transaction.
+//
 // Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC. What commits by
 // itself runs at READ COMMITTED, whatever the default of the role or the database; a transaction runs at the level that tx.Options names.
 //

@@ -39,20 +39,30 @@ func (db *DB) begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	begin += settings
+	var witness Witness
+	if o.Witness && !o.ReadOnly {
+		var id string
+		id, witness = newWitness(time.Now())
+		begin += "; insert into caskeleton.commit_witness (id) values ('" + id + "')"
+	}
 	pooled, err := db.acquire(ctx, "postgres.Begin")
 	if err != nil {
 		return nil, err
 	}
 	server := pooled.Conn().PgConn()
 	db.limit(server, 1, db.cfg.StatementTimeout)
-	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + settings})
+	t, err := pooled.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	unlimit(server)
 	if err != nil {
 		err = db.translate(ctx, server, "postgres.Begin", err)
+		if witness != nil {
+			err = noWitness(err)
+		}
 		pooled.Release() // destroys it where half of the message took effect
 		return nil, err
 	}
-	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly}, nil
+	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly, witness: witness}, nil
 }
 
 // beginSQL is one simple-protocol message. READ WRITE is never asked for: a standby refuses it with a state that says nothing, where a
@@ -70,7 +80,7 @@ func beginSQL(o tx.BeginOptions) (string, error) {
 		return "", fmt.Errorf("postgres: Isolation is %d; use tx.ReadCommitted, tx.RepeatableRead or tx.Serializable", o.Isolation)
 	}
 	if o.ReadOnly {
-		b.WriteString(" read only")
+		b.WriteString(" read only; select") // READ WRITE can be set before the first query alone, which this is: fn cannot leave
 	}
 	for _, t := range []struct {
 		field, setting string

@@ -1,12 +1,22 @@
 package postgres
 
-import "time"
+import (
+	"time"
+
+	"caskeleton.dev/tx"
+)
 
 // QuerierOf is Querier for tests that drive tx.Conn without a runner.
-var QuerierOf = querierOf
+func QuerierOf(c tx.Conn) (DBTX, error) { return querier{c.(*conn)}, nil }
 
 // SetSilence replaces the margin over statement_timeout, before db is used.
 func (db *DB) SetSilence(d time.Duration) { db.silence = d }
 
 // Config returns what db was opened with.
 func (db *DB) Config() Config { return db.cfg }
+
+// Witnessed reports whether the outcome of c could be told.
+func Witnessed(c tx.Conn) bool { return c.(*conn).witness != nil }
+
+// NewWitness is what Begin makes for tx.Options.Witness.
+var NewWitness = newWitness

@@ -90,9 +90,9 @@ func TestCommitsThatAreCutOff(t *testing.T) {
 		pid := backend(t, c)
 		exec(t, c, "insert into shop.parents (id) values (98), (99)")
 		p.Break(cut, "commit\x00")
-		require.ErrorIs(t, c.Commit(t.Context()), fault.DBCommitUnknown, "cut %d", cut)
+		require.ErrorIs(t, c.Commit(t.Context()), fault.DBCommitUnknown, "cut %s", cut)
 		waitGone(t, direct, pid)
-		require.Equal(t, want, get[int64](t, direct, "select count(*) from shop.parents where id > 90"), "cut %d", cut)
+		require.Equal(t, want, get[int64](t, direct, "select count(*) from shop.parents where id > 90"), "cut %s", cut)
 	}
 }
 

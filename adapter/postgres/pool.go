@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
@@ -37,6 +38,8 @@ type DB struct {
 	metrics    *metrics
 	log        *slog.Logger
 	silence    time.Duration
+	fresh      *pgx.ConnConfig // for connections beside the pool
+	looking    chan struct{}   // a token a connection that asks for outcomes
 	open       context.Context // ends with Close, and so do waits for a connection
 	shut       context.CancelFunc
 	closing    sync.Once
@@ -72,7 +75,7 @@ func open(ctx context.Context, cfg Config, o Options, r route) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{cfg: cfg, route: r, classifier: classifier, log: o.Logger, silence: silence, drained: make(chan struct{})}
+	db := &DB{cfg: cfg, route: r, classifier: classifier, log: o.Logger, silence: silence, looking: make(chan struct{}, 4), drained: make(chan struct{})}
 	db.open, db.shut = context.WithCancel(context.WithoutCancel(ctx))
 	if db.log == nil {
 		db.log = slog.Default()
@@ -94,6 +97,7 @@ func (db *DB) connect(ctx context.Context, meter metric.MeterProvider) error {
 	if err != nil {
 		return err
 	}
+	db.fresh = pc.ConnConfig.Copy()
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return db.classifier.Translate(ctx, "postgres.Open", err)
 	}

@@ -30,19 +30,23 @@ var (
 // a transaction of another driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered
 // with DB_COMMIT_UNKNOWN, and nothing runs after it.
 func Querier(t *tx.Tx) (DBTX, error) {
+	c, err := connOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return querier{c}, nil
+}
+
+func connOf(t *tx.Tx) (*conn, error) {
 	c, err := tx.Unwrap(t)
 	if err != nil {
 		return nil, err
 	}
-	return querierOf(c)
-}
-
-func querierOf(c tx.Conn) (DBTX, error) {
 	pg, ok := c.(*conn)
 	if !ok {
 		return nil, errors.New("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
 	}
-	return querier{pg}, nil
+	return pg, nil
 }
 
 type querier struct{ c *conn }
@@ -52,6 +56,10 @@ func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 		return pgconn.CommandTag{}, err
 	}
 	q.c.limit(1)
+	if len(args) == 0 {
+		tag, err := q.c.exec0(ctx, sql)
+		return tag, q.c.fail(ctx, "postgres.Exec", err)
+	}
 	tag, err := q.c.tx.Exec(ctx, sql, args...)
 	return tag, q.c.fail(ctx, "postgres.Exec", err)
 }
@@ -61,8 +69,12 @@ func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 		return failedRows{err}, err
 	}
 	q.c.limit(1)
+	q.c.mayUndo(sql, len(args))
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
-	r := &rows{Rows: inner, fail: func(err error) error { return q.c.fail(ctx, "postgres.Query", err) }}
+	r := &rows{Rows: inner, fail: func(err error) error {
+		q.c.ran(inner.CommandTag().String())
+		return q.c.fail(ctx, "postgres.Query", err)
+	}}
 	return r, r.Err()
 }
 

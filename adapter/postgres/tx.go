@@ -27,6 +27,9 @@ type conn struct {
 	ended     bool        // by SQL of fn's
 	unfit     bool        // the connection must not go back to the pool
 	done      atomic.Bool // read by handles that outlive the transaction
+
+	witness      Witness // nil where nothing could tell the outcome
+	witnessDepth int     // how many scopes were open when its row was written
 }
 
 type savepoint struct {
@@ -64,7 +67,8 @@ func (c *conn) usable(op string) error {
 	return nil
 }
 
-// endedBySQL reports whether a COMMIT or ROLLBACK of fn's has ended the transaction. One that begins the next at once is not seen.
+// endedBySQL reports whether a COMMIT or ROLLBACK of fn's has ended the transaction. ROLLBACK AND CHAIN, which begins the next at once, is
+// not seen: its tag is that of a rollback to a savepoint.
 func (c *conn) endedBySQL() bool {
 	server := c.server()
 	return c.ended || server.TxStatus() == txIdle && !server.IsClosed() && !server.IsBusy()
@@ -107,12 +111,18 @@ func (c *conn) Savepoint(ctx context.Context, name string, readOnly bool) error 
 
 // Release implements [tx.Conn].
 func (c *conn) Release(ctx context.Context, name string) error {
-	return c.leave(ctx, "postgres.Release", name, "")
+	err := c.leave(ctx, "postgres.Release", name, "")
+	c.witnessDepth = min(c.witnessDepth, len(c.scopes))
+	return err
 }
 
 // RollbackTo implements [tx.Conn].
 func (c *conn) RollbackTo(ctx context.Context, name string) error {
-	return c.leave(ctx, "postgres.RollbackTo", name, "rollback to savepoint "+pgx.Identifier{name}.Sanitize()+"; ")
+	err := c.leave(ctx, "postgres.RollbackTo", name, "rollback to savepoint "+pgx.Identifier{name}.Sanitize()+"; ")
+	if c.witnessDepth > len(c.scopes) {
+		c.witness, c.witnessDepth = nil, 0
+	}
+	return err
 }
 
 func (c *conn) leave(ctx context.Context, op, name, first string) error {

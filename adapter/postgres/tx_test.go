@@ -182,6 +182,12 @@ func TestSQLCannotLeaveAReadOnlyScope(t *testing.T) {
 					})
 				})
 				require.Equal(t, "25001", sqlstate(err), leave)
+				err = runner.InReadOnly(t.Context(), func(_ context.Context, r *tx.Tx) error {
+					q, err := postgres.Querier(r)
+					require.NoError(t, err)
+					return run(t, q, leave)
+				})
+				require.Equal(t, "25001", sqlstate(err), "at the top: "+leave)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ var layers = map[string]string{
 	"fault":                      "kernel",
 	"reqctx":                     "kernel",
 	"tx":                         "tx",
+	"tx/txtest":                  "suite",
 	"idempotency":                "port",
 	"inbox":                      "port",
 	"inbox/inboxtest":            "suite",

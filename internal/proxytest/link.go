@@ -42,14 +42,23 @@ func (l *link) requests() {
 		if f := l.proxy.strikes(message); f != nil {
 			l.fault.Store(f)
 			switch f.mode {
-			case Before:
+			case Before, Half:
+				if f.mode == Half {
+					_, _ = l.server.Write(message[:(len(message)+1)/2])
+				}
 				l.close()
 				close(f.struck)
 				return
-			case After:
+			case After, Late:
 				_ = l.client.Close() // first, or a quick answer would get through
+				if f.mode == Late {
+					close(f.struck)
+					l.await(f)
+				}
 				_, _ = l.server.Write(message)
-				close(f.struck)
+				if f.mode == After {
+					close(f.struck)
+				}
 				return // the server's side ends with its answer
 			}
 		}
@@ -57,6 +66,14 @@ func (l *link) requests() {
 			l.close()
 			return
 		}
+	}
+}
+
+// await waits until the message of a late fault may pass, or there is nobody left who could let it.
+func (l *link) await(f *Fault) {
+	select {
+	case <-f.pass:
+	case <-l.proxy.closes:
 	}
 }
 
@@ -81,7 +98,7 @@ func (l *link) answers() {
 			return
 		}
 		f := l.fault.Load()
-		if f == nil || f.mode == After { // whose client is gone: Write says so
+		if f == nil || f.mode == After || f.mode == Late { // whose client is gone: Write says so
 			if _, err := l.client.Write(buf[:n]); err != nil {
 				return
 			}

@@ -23,6 +23,7 @@ type Proxy struct {
 	armed  *Fault
 	open   map[net.Conn]struct{}
 	closed bool
+	closes chan struct{}
 }
 
 // New starts a proxy in front of the server of dsn, which must be a URL and reach it by TCP.
@@ -31,7 +32,7 @@ func New(tb testing.TB, dsn string) *Proxy {
 	u, err := url.Parse(dsn)
 	require.NoError(tb, err)
 	ctx := context.WithoutCancel(tb.Context())
-	p := &Proxy{target: u.Host, open: map[net.Conn]struct{}{}}
+	p := &Proxy{target: u.Host, open: map[net.Conn]struct{}{}, closes: make(chan struct{})}
 	p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	u.Host = p.listener.Addr().String()
@@ -50,7 +51,7 @@ func (p *Proxy) DSN() string { return p.dsn }
 // Break arms a fault for the next message that holds pattern, in the place of one that has not struck yet. The pattern is looked for
 // in the bytes of one message: "commit\x00" is a COMMIT in the simple protocol; with prepared statements only the arguments are there.
 func (p *Proxy) Break(mode Mode, pattern string) *Fault {
-	f := &Fault{mode: mode, pattern: []byte(pattern), struck: make(chan struct{})}
+	f := &Fault{mode: mode, pattern: []byte(pattern), struck: make(chan struct{}), pass: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = f
@@ -158,6 +159,7 @@ func (p *Proxy) drop(conns ...net.Conn) {
 
 func (p *Proxy) close() {
 	_ = p.listener.Close()
+	close(p.closes)
 	p.mu.Lock()
 	p.closed = true
 	for c := range p.open {

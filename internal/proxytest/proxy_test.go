@@ -22,7 +22,9 @@ func TestAFaultStrikesOneMessageOnce(t *testing.T) {
 	require.NoError(t, err)
 	p := proxytest.New(t, dsn)
 	require.NotEqual(t, dsn, p.DSN())
-	for mode, arrives := range map[proxytest.Mode]bool{proxytest.Before: false, proxytest.After: true, proxytest.OnAnswer: true, proxytest.Mute: true} {
+	for mode, arrives := range map[proxytest.Mode]bool{
+		proxytest.Before: false, proxytest.Half: false, proxytest.After: true, proxytest.Late: true, proxytest.OnAnswer: true, proxytest.Mute: true,
+	} {
 		broken, other := pgtest.Connect(t, p.DSN()), pgtest.Connect(t, p.DSN())
 		insert := func(ctx context.Context, c *pgx.Conn) error {
 			_, err := c.Exec(ctx, "insert into public.effect values ($1)", pgx.QueryExecModeSimpleProtocol, int(mode))
@@ -38,16 +40,20 @@ func TestAFaultStrikesOneMessageOnce(t *testing.T) {
 			<-f.Struck()
 			leave() // nothing but that ends a muted one
 		}()
-		require.Error(t, insert(ctx, broken), "mode %d", mode)
+		require.Error(t, insert(ctx, broken), "mode %s", mode)
 		<-ctx.Done()
-		if arrives {
-			require.Eventually(t, func() bool { return count() == 1 }, 30*time.Second, time.Millisecond, "mode %d", mode)
+		if mode == proxytest.Late {
+			require.Zero(t, count(), "it waits")
+			f.Pass()
 		}
-		require.NoError(t, insert(t.Context(), other), "mode %d: it struck twice, or another connection", mode)
+		if arrives {
+			require.Eventually(t, func() bool { return count() == 1 }, 30*time.Second, time.Millisecond, "mode %s", mode)
+		}
+		require.NoError(t, insert(t.Context(), other), "mode %s: it struck twice, or another connection", mode)
 		want := 1
 		if arrives {
 			want = 2
 		}
-		require.Equal(t, want, count(), "mode %d", mode)
+		require.Equal(t, want, count(), "mode %s", mode)
 	}
 }

@@ -48,7 +48,7 @@ func TestWhatTheRuntimeRoleMayNot(t *testing.T) {
 		`select * from elsewhere.t`, `insert into elsewhere.t values (1)`, `select nextval('elsewhere.s')`, `select * from public.t`,
 		`insert into caskeleton.migrations_core (version_id, is_applied) values (9, true)`, `delete from caskeleton.migrations_core`, `update caskeleton.migrations_orders set version_id = 9`,
 		`insert into caskeleton.migration_checksum (stream, version, file, checksum) values ('core', 9, '', '')`, `delete from caskeleton.migration_checksum`,
-		`update caskeleton.outbox_event set type = ''`, `delete from caskeleton.outbox_event`, `delete from caskeleton.outbox_counter`, `select * from caskeleton.outbox_identity`,
+		`update caskeleton.outbox_event set type = ''`, `delete from caskeleton.outbox_event`, `delete from caskeleton.outbox_counter`, `delete from caskeleton.outbox_identity`, `update caskeleton.commit_witness set id = id`,
 		`update caskeleton.outbox_control set mode = 'paused'`, `update caskeleton.outbox_control set epoch = 2`, `delete from caskeleton.outbox_control`,
 		`insert into caskeleton.outbox_control default values`, `update caskeleton.idempotency_key set version = ''`, `delete from caskeleton.inbox_message`,
 		`set session authorization postgres`,
@@ -71,6 +71,9 @@ func TestWhatTheRuntimeRoleMay(t *testing.T) {
 	for _, sql := range []string{
 		`insert into orders.order_line values (1, 'a')`, `update orders.order_line set sku = 'b'`, `select * from orders.order_line`, `delete from orders.order_line`,
 		`select singleton from caskeleton.outbox_control where singleton for share`,
+		`insert into caskeleton.commit_witness (id) values (gen_random_uuid()) on conflict (id) do nothing`,
+		`delete from caskeleton.commit_witness where id in (select id from caskeleton.commit_witness order by written_at limit 1)`,
+		`insert into caskeleton.outbox_identity (id, recorded_at) values (gen_random_uuid(), now()) on conflict (id) do nothing`, `select recorded_at from caskeleton.outbox_identity`,
 	} {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err, sql)

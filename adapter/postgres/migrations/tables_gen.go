@@ -5,10 +5,11 @@ package migrations
 // tables is every table of the kit and what the runtime role may do with it; nothing changes it.
 var tables = []table{
 	{name: "migration_checksum", stream: "core", grants: []string{"select"}},
+	{name: "commit_witness", stream: "core", grants: []string{"select", "insert", "delete"}},
 	{name: "idempotency_record", stream: "idempotency", grants: []string{"select", "insert", "update", "delete"}},
 	{name: "idempotency_key", stream: "idempotency", grants: []string{"select", "insert"}},
 	{name: "outbox_control", stream: "outbox-storage", grants: []string{"select", "update (singleton)"}},
-	{name: "outbox_identity", stream: "outbox-storage", grants: []string{"insert"}},
+	{name: "outbox_identity", stream: "outbox-storage", grants: []string{"select", "insert"}},
 	{name: "outbox_event", stream: "outbox-storage", grants: []string{"select", "insert"}},
 	{name: "outbox_counter", stream: "outbox-storage", grants: []string{"select", "insert", "update"}},
 	{name: "outbox_lane", stream: "outbox-polling", grants: []string{"select", "insert", "update", "delete"}},

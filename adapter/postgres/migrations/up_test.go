@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,28 +15,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var kitFiles = []string{"core 00001_migration_checksum.sql", "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql"}
+var (
+	coreFiles = []string{"core 00001_migration_checksum.sql", "core 00002_commit_witness.sql"}
+	kitFiles  = append(slices.Clip(coreFiles), "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql")
+)
+
+// afterCore is what a first run of core and more applies.
+func afterCore(more ...string) []string { return append(slices.Clone(coreFiles), more...) }
 
 func TestUpOnAnEmptyDatabaseAndAgain(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDSN(t)
 	s := orders("1_order", createOrders, "2_index", createIndexFile)
-	require.Equal(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), up(t, dsn, Idempotency(), s))
+	require.Equal(t, append(slices.Clone(kitFiles), "orders 00001_order.sql", "orders 00002_index.sql"), up(t, dsn, Idempotency(), s))
 	require.Empty(t, up(t, dsn, Idempotency(), s))
 
 	// Each stream has its history, with goose's baseline and its own versions only; each file has a checksum.
-	for table, want := range map[string]string{"core": "0,1", "idempotency": "0,1,2", "orders": "0,1,2"} {
+	for table, want := range map[string]string{"core": "0,1,2", "idempotency": "0,1,2", "orders": "0,1,2"} {
 		require.Equal(t, want, query[string](t, dsn, `select string_agg(version_id::text, ',' order by version_id) from caskeleton.migrations_`+table))
 	}
-	require.Equal(t, 5, query[int](t, dsn, `select count(*) from caskeleton.migration_checksum`))
+	require.Equal(t, len(kitFiles)+2, query[int](t, dsn, `select count(*) from caskeleton.migration_checksum`))
 	require.NoError(t, migrator(t, dsn, nil, Idempotency(), s).Verify(t.Context()))
 }
 
 func TestUpAddsCoreAndRunsItFirst(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{kitFiles[0], "orders 00001_order.sql"}, up(t, emptyDSN(t), orders("1_order", createOrders)))
-	require.Equal(t, []string{kitFiles[0], "orders 00001_order.sql"}, up(t, emptyDSN(t), orders("1_order", createOrders), Core()))
-	require.Equal(t, kitFiles[:1], up(t, emptyDSN(t)))
+	require.Equal(t, afterCore("orders 00001_order.sql"), up(t, emptyDSN(t), orders("1_order", createOrders)))
+	require.Equal(t, afterCore("orders 00001_order.sql"), up(t, emptyDSN(t), orders("1_order", createOrders), Core()))
+	require.Equal(t, coreFiles, up(t, emptyDSN(t)))
 }
 
 func TestConcurrentUpsApplyEachFileOnce(t *testing.T) {
@@ -63,7 +70,7 @@ func TestConcurrentUpsApplyEachFileOnce(t *testing.T) {
 		require.NoError(t, r.err)
 		all = append(all, names(r.done)...)
 	}
-	require.ElementsMatch(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), all)
+	require.ElementsMatch(t, append(slices.Clone(kitFiles), "orders 00001_order.sql", "orders 00002_index.sql"), all)
 }
 
 func TestConcurrentProcessesApplyEachFileOnce(t *testing.T) {
@@ -81,7 +88,7 @@ func TestConcurrentProcessesApplyEachFileOnce(t *testing.T) {
 		require.NoError(t, cmds[i].Wait(), out[i].String())
 		all = append(all, strings.Split(strings.TrimSpace(out[i].String()), "\n")...)
 	}
-	require.ElementsMatch(t, append(kitFiles[:3:3], "orders 00001_order.sql", "orders 00002_index.sql"), deleteEmpty(all))
+	require.ElementsMatch(t, append(slices.Clone(kitFiles), "orders 00001_order.sql", "orders 00002_index.sql"), deleteEmpty(all))
 }
 
 func TestAKilledMigratorLeavesNoLockAndNoMark(t *testing.T) {
@@ -141,7 +148,7 @@ func TestAnInterruptedRunGoesForward(t *testing.T) {
 			}
 			done, err := migrator(t, dsn, nil, orders(bad...)).Up(t.Context())
 			require.ErrorContains(t, err, "stream orders: 0000"+strconv.Itoa(broken+1)+"_f.sql failed, nothing of it was kept")
-			require.Len(t, done, 1+broken, "core and the files before the broken one")
+			require.Len(t, done, len(coreFiles)+broken, "core and the files before the broken one")
 			require.False(t, query[bool](t, dsn, `select to_regclass('orders.left_over') is not null`))
 			require.Equal(t, broken, query[int](t, dsn, `select max(version_id) from caskeleton.migrations_orders`))
 
@@ -241,7 +248,7 @@ func TestAStreamOnASchemaThatIsNotEmpty(t *testing.T) {
 	dsn := emptyDSN(t)
 	execSQL(t, dsn, `create schema orders; create table orders.legacy (id int); insert into orders.legacy values (7);
 		create schema caskeleton; create table caskeleton.legacy (id int)`)
-	require.Equal(t, []string{kitFiles[0], "orders 00001_order.sql"}, up(t, dsn, orders("1_order", createOrders)))
+	require.Equal(t, afterCore("orders 00001_order.sql"), up(t, dsn, orders("1_order", createOrders)))
 	require.Equal(t, 7, query[int](t, dsn, `select id from orders.legacy`))
 }
 
@@ -249,7 +256,7 @@ func TestAStreamSwitchedOffAndOnKeepsItsData(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDSN(t)
 	up(t, dsn)
-	require.Equal(t, kitFiles[1:], up(t, dsn, Idempotency()))
+	require.Equal(t, kitFiles[len(coreFiles):], up(t, dsn, Idempotency()))
 	insertRecord(t, dsn)
 	require.Empty(t, up(t, dsn))
 	require.NoError(t, migrator(t, dsn, nil).Verify(t.Context()), "a stream that is off does not matter")
@@ -272,5 +279,5 @@ func TestAMigratingRoleThatOwnsItsSchemasNeedsNoRightOnTheDatabase(t *testing.T)
 	dsn := emptyDSN(t)
 	role := newRole(t, dsn)
 	execSQL(t, dsn, `create schema caskeleton authorization "`+role.name+`"; create schema orders authorization "`+role.name+`"`)
-	require.Equal(t, []string{kitFiles[0], "orders 00001_order.sql"}, up(t, role.dsn, orders("1_order", createOrders)))
+	require.Equal(t, afterCore("orders 00001_order.sql"), up(t, role.dsn, orders("1_order", createOrders)))
 }

@@ -114,7 +114,10 @@ func (r *Records) Complete(ctx context.Context, t *tx.Tx, c idempotency.Claim, p
 	if err != nil {
 		return err
 	}
-	return changed(ctx, q, answerSQL, holderArgs(c, string(idempotency.Completed), payload)...)
+	if err := changed(ctx, q, answerSQL, holderArgs(c, string(idempotency.Completed), payload)...); err != nil {
+		return err
+	}
+	return postgres.AddWitness(t, completed(c))
 }
 
 // Fail implements idempotency.Driver.

@@ -59,7 +59,8 @@ insert into caskeleton.outbox_event (aggregatetype, aggregateid, recorded_at, se
   content_type, headers, payload, occurred_at, epoch)
 select b.aggregatetype, b.aggregateid, b.last_recorded_at, b.last_before + e.n, e.id, e.type, e.schema_version, e.aggregate_version,
   e.content_type, e.headers, substring($3::bytea from e.start for e.length), coalesce(e.occurred_at, b.last_recorded_at), control.epoch
-from event e join base b on b.n = e.aggregate, control`
+from event e join base b on b.n = e.aggregate, control
+returning id::text, recorded_at`
 
 // aggregateParam and eventParam are the elements of $1 and $2. A payload travels beside them, as bytes: as base64 inside the JSON, 20
 // events of 10 kB took 2.3 times as long, and small ones the same.
@@ -112,20 +113,20 @@ func (d *Driver) Append(ctx context.Context, t *tx.Tx, events []outbox.Event) er
 	if _, err := results.Exec(); err != nil {
 		return err
 	}
-	tag, err := results.Exec()
+	id, at, n, err := recorded(results.Query())
 	if err != nil {
 		return appendError(op, err)
 	}
 	if err := results.Close(); err != nil {
 		return err
 	}
-	switch n := tag.RowsAffected(); {
-	case n == int64(len(events)):
-		return nil
-	case n == 0:
+	switch n {
+	case len(events):
+		return postgres.AddWitness(t, identity(id, at))
+	case 0:
 		return appendV1(ctx, op, q, args, int64(len(events)))
 	default:
-		return notRecorded(op, n, int64(len(events)))
+		return notRecorded(op, int64(n), int64(len(events)))
 	}
 }
 
@@ -151,6 +152,24 @@ func appendV1(ctx context.Context, op string, q postgres.DBTX, args []any, want 
 
 func notRecorded(op string, n, want int64) error {
 	return fmt.Errorf("%s: %d of %d events were recorded: caskeleton.outbox_control has lost its row; roll back, and restore it", op, n, want)
+}
+
+// recorded reads the first of the rows, which is enough to know them by, and counts them.
+func recorded(rows pgx.Rows, err error) (id string, at time.Time, n int, _ error) {
+	if err != nil {
+		return "", time.Time{}, 0, err
+	}
+	defer rows.Close()
+	for ; rows.Next(); n++ {
+		if n > 0 {
+			continue
+		}
+		if err := rows.Scan(&id, &at); err != nil {
+			return "", time.Time{}, 0, err
+		}
+	}
+	rows.Close()
+	return id, at, n, rows.Err()
 }
 
 func appendArgs(events []outbox.Event) ([]any, error) {

@@ -15,3 +15,6 @@ const (
 
 // AppendArgs are the arguments of AppendSQL.
 func AppendArgs(events []outbox.Event) ([]any, error) { return appendArgs(events) }
+
+// Identity is the witness of what Append has recorded.
+var Identity = identity

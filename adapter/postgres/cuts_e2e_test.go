@@ -1,0 +1,7 @@
+//go:build e2e
+
+package postgres_test
+
+import "testing"
+
+func TestAThousandCuts(t *testing.T) { cuts(t, 1000) }

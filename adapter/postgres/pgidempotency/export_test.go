@@ -1,0 +1,4 @@
+package pgidempotency
+
+// Completed is the witness of a Complete.
+var Completed = completed

@@ -1,0 +1,24 @@
+package postgres
+
+import "fmt"
+
+// CheckPool returns a [*ConfigError] where workers, each in a transaction of that depth at once, could all wait for one another for the last
+// connection they need. A transaction without InNew in it has depth 1, one with InNew 2, one with InNew inside that 3. With
+// workers x (depth - 1) + 1 connections, one of them can always go on. A maxConns of 0 is the default of [Config].
+func CheckPool(maxConns int32, workers, depth int) error {
+	if workers < 1 || depth < 1 {
+		return fmt.Errorf("postgres: CheckPool was given %d workers and depth %d; both are 1 or more", workers, depth)
+	}
+	if maxConns == 0 {
+		maxConns = Config{}.withDefaults().MaxConns
+	}
+	need := int64(workers)*int64(depth-1) + 1
+	if int64(maxConns) >= need {
+		return nil
+	}
+	return &ConfigError{[]Problem{{
+		Field: "MaxConns", Value: fmt.Sprint(maxConns),
+		Problem: fmt.Sprintf("is less than workers x (depth - 1) + 1 = %d x (%d - 1) + 1 = %d, so that transactions inside transactions could wait for each other's connections", workers, depth, need),
+		Fix:     fmt.Sprintf("raise it to %d, or run fewer workers", need),
+	}}}
+}

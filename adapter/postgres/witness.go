@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"caskeleton.dev/tx"
+)
+
+// Witness tells what became of a transaction by something that only this transaction wrote. It runs in a transaction of its own, on
+// another connection, at READ COMMITTED, which is rolled back. It must wait for the first one to end, by asking for a lock that the
+// first one holds: what it sees while that is still open may change. [tx.Unknown] without an error says that its row is gone.
+type Witness func(ctx context.Context, q DBTX) (tx.Outcome, error)
+
+// AddWitness has w asked if the COMMIT of t gets no answer. It is for stores whose rows can tell, right after such a row was
+// written. One is enough: while t has one whose row no rollback to a savepoint has undone, more are not kept.
+func AddWitness(t *tx.Tx, w Witness) error {
+	c, err := connOf(t)
+	if err != nil {
+		return err
+	}
+	if err := c.usable("postgres.AddWitness"); err != nil {
+		return err
+	}
+	if c.witness == nil {
+		c.witness, c.witnessDepth = w, len(c.scopes)
+	}
+	return nil
+}
+
+// witnessTrust is how old a transaction's row may be for its absence to prove anything, well below witnessKeep: a transaction may be
+// open for longer than its row is kept.
+const witnessTrust = witnessKeep / 2
+
+// newWitness returns the id of a row that is written with BEGIN, and who looks for it.
+func newWitness(began time.Time) (id string, w Witness) {
+	var key [16]byte
+	_, _ = rand.Read(key[:]) // it never fails
+	id = hex.EncodeToString(key[:])
+	return id, func(ctx context.Context, q DBTX) (tx.Outcome, error) {
+		// It waits for the transaction that has written the key, if that is open.
+		tag, err := q.Exec(ctx, `insert into caskeleton.commit_witness (id) values ($1) on conflict (id) do nothing`, id)
+		switch {
+		case err != nil:
+			return tx.Unknown, err
+		case tag.RowsAffected() == 0:
+			return tx.Committed, nil
+		case time.Since(began) > witnessTrust:
+			return tx.Unknown, nil
+		}
+		return tx.NotCommitted, nil
+	}
+}
+
+// noWitness says what to do where the table is not there.
+func noWitness(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != pgerrcode.UndefinedTable {
+		return err
+	}
+	return fmt.Errorf("postgres: tx.Options.Witness needs caskeleton.commit_witness of the stream core; run the migrations: %w", err)
+}

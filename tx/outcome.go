@@ -1,0 +1,90 @@
+package tx
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"caskeleton.dev/fault"
+)
+
+// Outcome is what became of a transaction whose COMMIT got no answer.
+type Outcome int
+
+// The zero value is Unknown.
+const (
+	Unknown Outcome = iota
+	Committed
+	NotCommitted
+)
+
+// String returns the name for the log.
+func (o Outcome) String() string {
+	switch o {
+	case Committed:
+		return "committed"
+	case NotCommitted:
+		return "not_committed"
+	}
+	return "unknown"
+}
+
+// Resolver is what a [Conn] has that can tell, after Commit has answered DB_COMMIT_UNKNOWN, what became of the transaction.
+type Resolver interface {
+	// Resolve looks once, within ctx. Committed and NotCommitted are final: it must not be possible that the server still changes them.
+	// Unknown without an error means that no later look can tell either; with one, that this look has failed and another may not.
+	Resolve(ctx context.Context) (Outcome, error)
+}
+
+// Between two looks the runner waits, since a server that is restarting takes its time.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 500 * time.Millisecond
+)
+
+// resolve returns nil where the transaction turns out to have committed, DB_UNAVAILABLE where it turns out not to have, and unknown where
+// nobody could tell within the bound. Like COMMIT, it goes on when the caller is gone.
+func (c *core) resolve(ctx context.Context, conn Conn, unknown error) error {
+	r, ok := conn.(Resolver)
+	if !ok {
+		return unknown
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.resolving)
+	defer cancel()
+	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+		outcome, err := r.Resolve(ctx)
+		switch {
+		case outcome != Unknown:
+			c.log.WarnContext(ctx, "outcome of a commit was found out", "outcome", outcome.String())
+			if outcome == Committed {
+				return nil
+			}
+			return notCommitted(unknown)
+		case err == nil:
+			return unknown
+		}
+		select {
+		case <-ctx.Done():
+			c.log.ErrorContext(ctx, "outcome of a commit stays unknown", "error", err)
+			return unknown
+		case <-time.After(wait):
+		}
+	}
+}
+
+// notCommitted is an error without DB_COMMIT_UNKNOWN in its chain, which would take back what it says.
+func notCommitted(unknown error) error {
+	const text = "COMMIT got no answer; it was looked up, and the transaction has not committed"
+	if e, ok := errors.AsType[*fault.Error](unknown); ok && e.Err != nil && !errors.Is(e.Err, fault.DBCommitUnknown) {
+		return fault.New(fault.DBUnavailable, "tx.Commit", &lostCommitError{text, e.Err})
+	}
+	return fault.New(fault.DBUnavailable, "tx.Commit", errors.New(text))
+}
+
+type lostCommitError struct {
+	text  string
+	cause error
+}
+
+func (e *lostCommitError) Error() string { return e.text + ": " + e.cause.Error() }
+func (e *lostCommitError) Unwrap() error { return e.cause }
