@@ -39,6 +39,14 @@ func reaping(locks *pglock.Locks) schedule.Job {
 	}}
 }
 
+// forgetting deletes the witnesses of commits whose outcome nobody asks for any more.
+func forgetting(db *postgres.DB) schedule.Job {
+	return schedule.Job{Name: "tx.witnesses", When: schedule.Every(10 * time.Minute), AtMost: 5 * time.Minute, Run: func(ctx context.Context) error {
+		_, err := db.ReapWitnesses(ctx)
+		return err
+	}}
+}
+
 // leastWeeks is for how many weeks, the present one included, there have to be partitions for a look at them to be content.
 const leastWeeks = 2
 

@@ -17,7 +17,6 @@ import (
 	"caskeleton.dev/adapter/postgres/pgschedule"
 	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/fault"
-	"caskeleton.dev/internal/redistest"
 	"caskeleton.dev/lock"
 	"caskeleton.dev/lock/schedule"
 )
@@ -51,33 +50,44 @@ func succeeds(t *testing.T, a *App, job string) {
 }
 
 func TestJobsOfSeveralInstances(t *testing.T) {
-	for name, environ := range map[string][]string{
-		"one by one": nil, // each for itself, as far as locks go; slots are taken in the database all the same
-		"postgres":   {"APP_MULTI_INSTANCE_ENABLED=true"},
-		"redis":      {"APP_MULTI_INSTANCE_ENABLED=true", "REDIS_URL=redis://" + redistest.Start(t).Addr()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var ran atomic.Int64
-			apps := instances(t, &ran, environ...)
-			require.Eventually(t, func() bool { return ran.Load() >= 20 }, patience, 5*time.Millisecond)
-			succeeds(t, apps[0], "test.count")
-			succeeds(t, apps[0], "schedule.prune")
-			if name == "postgres" {
-				succeeds(t, apps[0], "lock.reap")
-			}
+	t.Run("one by one", func(t *testing.T) { // each for itself, as far as locks go; slots are taken in the database all the same
+		var ran atomic.Int64
+		apps := instances(t, &ran)
+		require.Eventually(t, func() bool { return ran.Load() >= 20 }, patience, 5*time.Millisecond)
+		succeeds(t, apps[0], "test.count")
+		succeeds(t, apps[0], "tx.witnesses")
+		require.False(t, excludes(t, apps))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		succeeds(t, several(t, "APP_MULTI_INSTANCE_ENABLED=true")[0], "lock.reap")
+	})
+}
 
-			lease, err := apps[0].Locker.Acquire(t.Context(), "key", nil)
-			require.NoError(t, err)
-			other, err := apps[1].Locker.Acquire(t.Context(), "key", &lock.AcquireOptions{})
-			if len(environ) == 0 {
-				require.NoError(t, err)
-				require.NoError(t, other.Release(t.Context()))
-			} else {
-				require.ErrorIs(t, err, fault.LockAcquisitionTimeout)
-			}
-			require.NoError(t, lease.Release(t.Context()))
-		})
+// several runs two instances that share their locks, and the kit's jobs on them.
+func several(t *testing.T, environ ...string) [2]*App {
+	t.Helper()
+	var ran atomic.Int64
+	apps := instances(t, &ran, environ...)
+	require.Eventually(t, func() bool { return ran.Load() >= 20 }, patience, 5*time.Millisecond)
+	succeeds(t, apps[0], "test.count")
+	succeeds(t, apps[0], "schedule.prune")
+	require.True(t, excludes(t, apps))
+	return apps
+}
+
+// excludes reports whether one instance keeps the other from a lock.
+func excludes(t *testing.T, apps [2]*App) bool {
+	t.Helper()
+	lease, err := apps[0].Locker.Acquire(t.Context(), "key", nil)
+	require.NoError(t, err)
+	other, err := apps[1].Locker.Acquire(t.Context(), "key", &lock.AcquireOptions{})
+	if err == nil {
+		require.NoError(t, other.Release(t.Context()))
+	} else {
+		require.ErrorIs(t, err, fault.LockAcquisitionTimeout)
 	}
+	require.NoError(t, lease.Release(t.Context()))
+	return err != nil
 }
 
 func TestARedisThatIsDownIsWaitedForAndNamedNowhere(t *testing.T) {
@@ -96,15 +106,6 @@ func TestARedisThatIsDownIsWaitedForAndNamedNowhere(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
-
-func TestARedisThatRefusesUsEndsTheStart(t *testing.T) {
-	server := redistest.Start(t)
-	server.Do("CONFIG", "SET", "requirepass", "secret")
-	c := configOf(t, "APP_MULTI_INSTANCE_ENABLED=true", "REDIS_URL=redis://:canary@"+server.Addr())
-	_, err := openRedis(t.Context(), c.Redis.URL, slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "WRONGPASS")
-	require.NotContains(t, err.Error(), "canary")
-}
 
 func TestPartitionsAreLookedAfter(t *testing.T) {
 	dsn := migrationstest.DSN(t, migrations.OutboxStorage(), migrations.OutboxPolling())

@@ -16,6 +16,7 @@ import (
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/lock/schedule"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
 )
@@ -76,7 +77,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	app := &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema}
+	app := &App{Config: c, Log: log, DB: db, Runner: runner, Idempotency: guard, schema: schema, upkeep: []schedule.Job{forgetting(db)}}
 	if s.Events != nil {
 		if app.Outbox, err = outbox.New(pgoutbox.New(db), &outbox.Options{PayloadLimit: natsbroker.PayloadLimit}); err != nil {
 			return nil, err

@@ -23,7 +23,7 @@ func TestFromContext(t *testing.T) {
 
 	var ended context.Context
 	require.NoError(t, a.InWrite(t.Context(), func(ctx context.Context, outer *tx.Tx) error {
-		ended = ctx
+		ended = ctx //nolint:fatcontext // looked at after its end
 		require.Same(t, outer, find(ctx))
 		require.NoError(t, b.InWrite(ctx, func(ctx context.Context, inner *tx.Tx) error {
 			require.Same(t, inner, find(ctx), "the innermost")
