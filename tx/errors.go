@@ -16,4 +16,6 @@ var (
 	ErrReadOnly error = fault.TXReadOnly
 	// ErrDone refuses the use of a transaction that has ended, or of a context that still carries one.
 	ErrDone = errors.New("tx: the transaction has ended; a Tx and the context given to fn must not outlive fn")
+	// ErrJoined refuses what only whoever commits can promise, in a transaction that its caller began and commits.
+	ErrJoined = errors.New("tx: the caller began this transaction and commits it, so the outcome of its COMMIT is not the kit's to find out")
 )

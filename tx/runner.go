@@ -20,6 +20,8 @@ type RunnerOptions struct {
 	Logger          *slog.Logger  // gets what must not change a result: failed hooks and rollbacks; nil means slog.Default()
 }
 
+const defaultHookTimeout = 10 * time.Second
+
 // Runner runs functions in transactions of one driver. Safe for concurrent use.
 type Runner struct {
 	*core
@@ -51,7 +53,7 @@ func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
 		{"RollbackTimeout", &c.rollback, o.RollbackTimeout, 5 * time.Second},
 		// More than the 10 s after which the server ends a session that waits in vain for the rest of its transaction.
 		{"ResolveTimeout", &c.resolving, o.ResolveTimeout, 15 * time.Second},
-		{"HookTimeout", &c.hooks, o.HookTimeout, 10 * time.Second},
+		{"HookTimeout", &c.hooks, o.HookTimeout, defaultHookTimeout},
 	} {
 		if b.value < 0 {
 			return nil, fmt.Errorf("tx: %s is %v; it must be positive, or 0 for %v", b.name, b.value, b.d)
@@ -121,8 +123,10 @@ func (r *Runner) InWrite(ctx context.Context, fn func(ctx context.Context, t *Tx
 		return fault.New(fault.TXReadOnly, "tx.InWrite", nil)
 	case t.isolation < r.opts.Isolation:
 		return errWeaker("tx.InWrite")
+	case t.Joined() && r.opts.Witness:
+		return fmt.Errorf("tx.InWrite: Options.Witness: %w", ErrJoined)
 	}
-	return t.join(func() error { return fn(ctx, t) })
+	return t.join(ctx, func() error { return fn(ctx, t) })
 }
 
 // InRootWrite is InWrite for what must not be a part of anything else: with a transaction active it is refused with [ErrNestedRoot],
@@ -153,9 +157,9 @@ func (r *Runner) InReadOnly(ctx context.Context, fn func(ctx context.Context, t 
 	case t.isolation < r.opts.Isolation:
 		return errWeaker("tx.InReadOnly")
 	case t.ReadOnly():
-		return t.join(func() error { return fn(ctx, t) })
+		return t.join(ctx, func() error { return fn(ctx, t) })
 	}
-	return t.join(func() error {
+	return t.join(ctx, func() error {
 		return t.scope(ctx, true, func(ctx context.Context) error { return fn(ctx, t) })
 	})
 }
@@ -197,7 +201,7 @@ func (r *Runner) once(ctx context.Context, readOnly bool, fn func(ctx context.Co
 	}()
 	err = fn(r.with(ctx, t), t)
 	returned = true
-	hooks := t.end()
+	hooks, _ := t.end()
 	if err == nil {
 		err = t.verdict("tx.Commit")
 	}
@@ -238,18 +242,18 @@ func (r *Runner) abort(ctx context.Context, conn Conn, cause error) error {
 }
 
 // runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.
-func (r *Runner) runHooks(ctx context.Context, hooks []func(context.Context) error) {
-	ctx = r.with(context.WithoutCancel(ctx), nil)
+func (c *core) runHooks(ctx context.Context, hooks []func(context.Context) error) {
+	ctx = c.with(context.WithoutCancel(ctx), nil)
 	for i, hook := range hooks {
-		if err := r.runHook(ctx, hook); err != nil {
-			r.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)
+		if err := c.runHook(ctx, hook); err != nil {
+			c.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)
 		}
 	}
 }
 
 // runHook runs a hook on a goroutine of its own, so that runtime.Goexit in it ends neither the caller nor the next hook.
-func (r *Runner) runHook(ctx context.Context, hook func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, r.hooks)
+func (c *core) runHook(ctx context.Context, hook func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.hooks)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {

@@ -14,6 +14,7 @@ import (
 type Tx struct {
 	conn      Conn
 	isolation Isolation
+	abort     func(context.Context) // of a transaction that its caller commits; else nil
 
 	mu       sync.Mutex
 	done     bool
@@ -57,7 +58,7 @@ func (t *Tx) Isolation() Isolation { return t.isolation }
 // AfterCommit registers fn to run once this transaction is known to have committed. Hooks run in order of registration, after the
 // connection was given back, each under a context of its own that the caller's cancellation does not reach. What a hook returns, or
 // a panic in it, is logged and changes nothing. A rollback drops the hooks: that of a savepoint those registered inside it.
-// AfterCommit returns [ErrDone] after the end of the transaction.
+// AfterCommit returns [ErrDone] after the end of the transaction. In one that its caller commits, hooks run when [Joined.Committed] is called.
 func (t *Tx) AfterCommit(fn func(ctx context.Context) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +95,7 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 	t.update(func() { t.readOnly = wasReadOnly || readOnly })
 	defer t.update(func() { t.readOnly = wasReadOnly })
 
-	err := t.guard(func() error { return fn(ctx) })
+	err := t.guard(ctx, func() error { return fn(ctx) })
 	if err == nil && doomed == nil {
 		err = t.verdict("tx.Commit") // a joined scope failed in here, and its error was swallowed
 	}
@@ -113,20 +114,20 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 }
 
 // join runs fn as a part of t. If it fails in any way, t cannot commit any more.
-func (t *Tx) join(fn func() error) error {
-	err := t.guard(fn)
+func (t *Tx) join(ctx context.Context, fn func() error) error {
+	err := t.guard(ctx, fn)
 	if err != nil {
-		t.doom(err)
+		t.forbid(ctx, err)
 	}
 	return err
 }
 
 // guard runs fn and dooms t if fn does not return: a recovered panic must not let half of a scope commit.
-func (t *Tx) guard(fn func() error) error {
+func (t *Tx) guard(ctx context.Context, fn func() error) error {
 	returned := false
 	defer func() {
 		if !returned {
-			t.doom(errors.New("a scope panicked, or ended its goroutine"))
+			t.forbid(ctx, errors.New("a scope panicked, or ended its goroutine"))
 		}
 	}()
 	err := fn()
@@ -149,6 +150,16 @@ func (t *Tx) doom(err error) {
 	})
 }
 
+// forbid dooms t, and has the server refuse the COMMIT of a caller who does not ask.
+func (t *Tx) forbid(ctx context.Context, err error) {
+	t.doom(err)
+	if t.abort != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+		defer cancel()
+		t.abort(ctx)
+	}
+}
+
 // verdict returns why t must not commit, nil if it may.
 func (t *Tx) verdict(op string) error {
 	t.mu.Lock()
@@ -159,10 +170,10 @@ func (t *Tx) verdict(op string) error {
 	return fault.New(fault.TXRollbackOnly, op, t.doomed)
 }
 
-// end refuses any further use and returns the hooks.
-func (t *Tx) end() []func(context.Context) error {
+// end refuses any further use, and returns the hooks and whether t was open.
+func (t *Tx) end() (hooks []func(context.Context) error, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.done = true
-	return t.hooks
+	open, t.done = !t.done, true
+	return t.hooks, open
 }

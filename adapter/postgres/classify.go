@@ -56,14 +56,12 @@ func NewClassifier(more ...Contribution) (*Classifier, error) {
 	return c, nil
 }
 
-// Classify returns the code of the *pgconn.PgError in err's chain. It reports false where there is none, or nobody registered its
-// SQLSTATE: such an error has no code.
+// Classify returns the code of the *pgconn.PgError in err's chain, or of another driver's error with a SQLState method. It reports false
+// where there is none, or nobody registered its SQLSTATE: such an error has no code.
 func (c *Classifier) Classify(err error) (fault.Code, bool) {
-	pg, ok := err.(*pgconn.PgError) //nolint:errorlint // a shortcut for the bare error; the chain comes next
+	pg, ok := serverError(err)
 	if !ok {
-		if pg, ok = errors.AsType[*pgconn.PgError](err); !ok {
-			return fault.Code{}, false
-		}
+		return fault.Code{}, false
 	}
 	code, ok := c.states[pg.Code]
 	if ok {
@@ -81,7 +79,8 @@ func refine(pg *pgconn.PgError, code fault.Code) (fault.Code, bool) {
 	case pgerrcode.FeatureNotSupported: // "cached plan must not change result type", or anything else that is not implemented
 		return code, pg.Routine == routineRevalidateCachedQuery
 	case pgerrcode.CheckViolation:
-		if pg.ConstraintName == "" { // no partition for the row: an operator has to add one
+		// No partition for the row: an operator has to add one. A driver that tells no routine may not tell the constraint either.
+		if pg.ConstraintName == "" && pg.Routine != "" {
 			return fault.DBServerFault, true
 		}
 	}
@@ -119,7 +118,7 @@ func endedBy(ctx context.Context, err error) bool {
 	if ctx.Err() == nil {
 		return false
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if pg, ok := serverError(err); ok {
 		return pg.Code == pgerrcode.QueryCanceled
 	}
 	return errors.Is(err, ctx.Err()) || errors.Is(err, pgconn.ErrConnClosed)

@@ -77,7 +77,7 @@ func TestStatesThatNeedMoreThanTheState(t *testing.T) {
 		want error // a code, or nil for none
 	}{
 		{"a check constraint", pgconn.PgError{Code: "23514", ConstraintName: "items_qty_check"}, fault.DBCheckViolation},
-		{"no partition for the row", pgconn.PgError{Code: "23514"}, fault.DBServerFault},
+		{"no partition for the row", pgconn.PgError{Code: "23514", Routine: "ExecFindPartition"}, fault.DBServerFault},
 		{"a plan that changed", pgconn.PgError{Code: "0A000", Routine: "RevalidateCachedQuery"}, fault.DBStalePlan},
 		{"another missing feature", pgconn.PgError{Code: "0A000", Routine: "CheckSelectLocking"}, nil},
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +45,7 @@ func diagnose(err error) *Diagnostic {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		prefix = "postgres: connect: "
 	}
-	pg, ok := errors.AsType[*pgconn.PgError](err)
+	pg, ok := serverError(err)
 	if !ok {
 		d.text = prefix + reason(err)
 		return d
@@ -134,7 +136,7 @@ func reason(err error) string {
 		return "the server is read-only and a read-write one is required"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the server closed the connection"
-	case errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, net.ErrClosed), errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
 		return "the connection is closed"
 	case errors.Is(err, pgx.ErrTxClosed):
 		return "the transaction has ended"

@@ -28,25 +28,36 @@ var (
 
 // Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine. After the end of t it answers [tx.ErrDone];
 // a transaction of another driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered
-// with DB_COMMIT_UNKNOWN, and nothing runs after it.
+// with DB_COMMIT_UNKNOWN, and nothing runs after it. [Wrap] says what differs in a transaction that its caller began.
 func Querier(t *tx.Tx) (DBTX, error) {
-	c, err := connOf(t)
+	c, err := tx.Unwrap(t)
 	if err != nil {
 		return nil, err
 	}
-	return querier{c}, nil
+	switch c := c.(type) {
+	case *conn:
+		return querier{c}, nil
+	case *joined:
+		return c.q, nil
+	}
+	return nil, errOtherDriver
 }
 
+var errOtherDriver = errors.New("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
+
+// connOf returns the connection of a transaction that this package began.
 func connOf(t *tx.Tx) (*conn, error) {
 	c, err := tx.Unwrap(t)
 	if err != nil {
 		return nil, err
 	}
-	pg, ok := c.(*conn)
-	if !ok {
-		return nil, errors.New("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
+	switch c := c.(type) {
+	case *conn:
+		return c, nil
+	case *joined:
+		return nil, tx.ErrJoined
 	}
-	return pg, nil
+	return nil, errOtherDriver
 }
 
 type querier struct{ c *conn }

@@ -20,7 +20,8 @@ import (
 type Witness func(ctx context.Context, q DBTX) (tx.Outcome, error)
 
 // AddWitness has w asked if the COMMIT of t gets no answer. It is for stores whose rows can tell, right after such a row was
-// written. One is enough: while t has one whose row no rollback to a savepoint has undone, more are not kept.
+// written. One is enough: while t has one whose row no rollback to a savepoint has undone, more are not kept. In a transaction that its
+// caller commits nobody asks: there it returns [tx.ErrJoined].
 func AddWitness(t *tx.Tx, w Witness) error {
 	c, err := connOf(t)
 	if err != nil {

@@ -117,7 +117,10 @@ func (r *Records) Complete(ctx context.Context, t *tx.Tx, c idempotency.Claim, p
 	if err := changed(ctx, q, answerSQL, holderArgs(c, string(idempotency.Completed), payload)...); err != nil {
 		return err
 	}
-	return postgres.AddWitness(t, completed(c))
+	if err := postgres.AddWitness(t, completed(c)); !errors.Is(err, tx.ErrJoined) {
+		return err
+	}
+	return nil
 }
 
 // Fail implements idempotency.Driver.

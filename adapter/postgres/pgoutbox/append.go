@@ -122,7 +122,10 @@ func (d *Driver) Append(ctx context.Context, t *tx.Tx, events []outbox.Event) er
 	}
 	switch n {
 	case len(events):
-		return postgres.AddWitness(t, identity(id, at))
+		if err := postgres.AddWitness(t, identity(id, at)); !errors.Is(err, tx.ErrJoined) {
+			return err
+		}
+		return nil
 	case 0:
 		return appendV1(ctx, op, q, args, int64(len(events)))
 	default:

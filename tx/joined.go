@@ -1,0 +1,84 @@
+package tx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// abortTimeout bounds what keeps a caller from committing what must not be.
+const abortTimeout = 5 * time.Second
+
+// ErrOpen refuses to say that a transaction has committed while it is open.
+var ErrOpen = errors.New("tx: the transaction is still open; call Committed after its COMMIT has succeeded")
+
+// JoinedConn is the [Conn] of a transaction that its caller began. Its Commit and Rollback are never called.
+type JoinedConn interface {
+	Conn
+	// Abort makes the server answer COMMIT by ROLLBACK, unless the transaction goes back to a savepoint that is open now.
+	Abort(ctx context.Context)
+	// Open reports whether the transaction is known to be open.
+	Open(ctx context.Context) bool
+}
+
+// Joined is the other end of a transaction that its caller began, and ends: here the caller says how it did. A service gets one of
+// postgres.Wrap. Safe for concurrent use.
+type Joined struct {
+	t    *Tx
+	conn JoinedConn
+	core *core
+}
+
+// Join returns a Tx for the transaction that conn lives in. It is for adapters.
+func Join(conn JoinedConn, isolation Isolation, readOnly bool) (*Tx, *Joined) {
+	t := &Tx{conn: conn, isolation: isolation, readOnly: readOnly, abort: conn.Abort}
+	return t, &Joined{t, conn, &core{hooks: defaultHookTimeout, log: slog.Default()}}
+}
+
+// Context returns a context in which the transaction is the active one of r: InWrite and InReadOnly join it, InRootWrite refuses it, InNew
+// stands apart from it, and [FromContext] finds it. It is for code bases that live by a transaction in the context. r must be a runner for
+// the same database, which nothing can check.
+func (j *Joined) Context(ctx context.Context, r *Runner) context.Context { return r.with(ctx, j.t) }
+
+// Committed says that COMMIT has succeeded, and runs the hooks as a runner does. It returns [ErrOpen] where the transaction is seen to be
+// open, [ErrDone] where its end was told before, and [ErrRollbackOnly], without running hooks, where a joined scope had failed, so that
+// the server must have answered that COMMIT by ROLLBACK.
+func (j *Joined) Committed(ctx context.Context) error {
+	const op = "tx.Committed"
+	if _, err := Unwrap(j.t); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if j.conn.Open(ctx) {
+		return fmt.Errorf("%s: %w", op, ErrOpen)
+	}
+	hooks, open := j.t.end()
+	if !open {
+		return fmt.Errorf("%s: %w", op, ErrDone)
+	}
+	if err := j.t.verdict(op); err != nil {
+		return err
+	}
+	j.core.runHooks(j.outside(ctx, entryOf(ctx)), hooks)
+	return nil
+}
+
+// outside hides the transaction from hooks, for each runner that ctx carries it for.
+func (j *Joined) outside(ctx context.Context, e *entry) context.Context {
+	switch {
+	case e == nil:
+		return ctx
+	case e.t != j.t:
+		return j.outside(ctx, e.outer)
+	}
+	return j.outside(e.core.with(ctx, nil), e.outer)
+}
+
+// RolledBack says that nothing of the transaction took effect, and drops the hooks. Where its end was told before, it does nothing: it may
+// be deferred.
+func (j *Joined) RolledBack() { j.t.end() }
+
+// Joined reports whether the transaction was begun by its caller, who commits it. Then the kit does not learn the outcome of COMMIT, and
+// hooks run when [Joined.Committed] is called, or never.
+func (t *Tx) Joined() bool { return t.abort != nil }
