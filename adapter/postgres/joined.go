@@ -31,9 +31,9 @@ var standard = sync.OnceValues(func() (*Classifier, error) { return NewClassifie
 // A setting is local to the transaction, so what is read back in a second statement tells whether there is one. Unlike SAVEPOINT, which
 // would fail outside, it aborts nothing and costs no subtransaction.
 const (
-	markSQL = `select set_config('caskeleton.joined', $1::text, true), pg_catalog.current_setting('transaction_isolation'),
-  pg_catalog.current_setting('transaction_read_only')`
-	markedSQL = `select coalesce(pg_catalog.current_setting('caskeleton.joined', true), '') = $1::text`
+	markSQL = `select set_config('caskeleton.joined', $1::text, true), current_setting('transaction_isolation'),
+  current_setting('transaction_read_only')`
+	markedSQL = `select coalesce(current_setting('caskeleton.joined', true), '') = $1::text`
 )
 
 // mark makes sure that there is a transaction, and asks what it is like.

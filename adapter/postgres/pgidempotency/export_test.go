@@ -2,3 +2,6 @@ package pgidempotency
 
 // Completed is the witness of a Complete.
 var Completed = completed
+
+// JoinedSQL are the statements that run in the transaction of a caller.
+var JoinedSQL = []string{startSQL, answerSQL}

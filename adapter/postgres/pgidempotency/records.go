@@ -62,8 +62,8 @@ func scan(scope idempotency.Scope, row pgx.Row) (rec idempotency.Record, made bo
 	return rec, made, err
 }
 
-// holder is the predicate that names all of a claim.
-const holder = `scope = $1 and state = 'CLAIMED' and owner = $2 and attempt = $3 and operation = $4 and revision = $5`
+// holder is the predicate that names all of a claim. All its types are those that every driver of a joined transaction can send.
+const holder = `scope = $1 and state = 'CLAIMED' and owner = $2 and attempt = $3::bigint and operation = $4 and revision = $5`
 
 func holderArgs(c idempotency.Claim, more ...any) []any {
 	return append([]any{c.Scope[:], c.Owner, c.Attempt, c.Operation, c.Revision}, more...)

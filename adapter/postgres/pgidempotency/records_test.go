@@ -23,6 +23,7 @@ import (
 
 // fixture is a database with the records in it, reached in one exec mode.
 type fixture struct {
+	dsn     string       // of the runtime role
 	db      *postgres.DB // as the owner, for what a test arranges; the others work as the runtime role
 	runner  *tx.Runner
 	records *pgidempotency.Records
@@ -38,7 +39,8 @@ func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	dsn := migrationstest.DSN(t, migrations.Idempotency())
 	f := &fixture{db: open(t, dsn, mode)}
-	runtime := open(t, through(t, migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency())), mode)
+	f.dsn = migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency())
+	runtime := open(t, through(t, f.dsn), mode)
 	var err error
 	f.runner, err = tx.NewRunner(runtime, nil)
 	require.NoError(t, err)

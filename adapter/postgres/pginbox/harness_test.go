@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a database with the messages in it and a table for effects, reached in one exec mode.
 type fixture struct {
+	dsn      string
 	db       *postgres.DB
 	runner   *tx.Runner
 	messages *pginbox.Messages
@@ -43,7 +44,7 @@ func newFixture(t *testing.T, mode string, cfg postgres.Config, o *tx.RunnerOpti
 
 func open(t *testing.T, cfg postgres.Config, o *tx.RunnerOptions) *fixture {
 	t.Helper()
-	f := &fixture{}
+	f := &fixture{dsn: cfg.DSN}
 	var err error
 	f.db, err = postgres.Open(t.Context(), cfg, &postgres.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ const (
 	NextDueSQL = nextDueSQL
 	AppendSQL  = appendSQL
 	LockSQL    = lockSQL
+	LockRowSQL = lockRowSQL
 	PinSQL     = pinSQL
 )
 

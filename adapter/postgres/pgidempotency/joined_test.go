@@ -1,0 +1,63 @@
+package pgidempotency_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/idempotency"
+)
+
+// Who claims with the driver may store the answer in a transaction of its own.
+func TestCompleteInATransactionOfACaller(t *testing.T) {
+	t.Parallel()
+	for _, mode := range execModes {
+		f := newFixture(t, mode)
+		cfg, err := pgx.ParseConfig(f.dsn)
+		require.NoError(t, err)
+		pool := stdlib.OpenDB(*cfg)
+		t.Cleanup(func() { _ = pool.Close() })
+		held := f.claim(t, request("node"))
+		for _, commit := range []bool{false, true} {
+			h, err := pool.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			tr, j, err := postgres.Wrap(t.Context(), h)
+			require.NoError(t, err)
+			require.NoError(t, f.records.Start(t.Context(), tr, held))
+			require.NoError(t, f.records.Complete(t.Context(), tr, held, []byte("answer")))
+			require.ErrorIs(t, f.records.Complete(t.Context(), tr, held, []byte("again")), idempotency.ErrStale)
+			if !commit {
+				require.NoError(t, h.Rollback())
+				j.RolledBack()
+				continue
+			}
+			require.NoError(t, h.Commit())
+			require.NoError(t, j.Committed(t.Context()))
+		}
+		rec, made, err := f.records.Claim(t.Context(), request("node"))
+		require.NoError(t, err)
+		require.False(t, made)
+		require.Equal(t, idempotency.Completed, rec.State)
+		require.Equal(t, "answer", string(rec.Payload))
+	}
+}
+
+// Drivers disagree about arrays, and about most other types.
+func TestJoinedStatementsTakeOnlyTypesThatEveryDriverCanSend(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "")
+	conn, err := pgx.Connect(t.Context(), f.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	for _, statement := range pgidempotency.JoinedSQL {
+		d, err := conn.Prepare(t.Context(), "", statement)
+		require.NoError(t, err)
+		require.Subset(t, []uint32{pgtype.TextOID, pgtype.ByteaOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.JSONBOID}, d.ParamOIDs, statement)
+	}
+}
