@@ -1,0 +1,2 @@
+-- name: InsertOrder :exec
+insert into public.orders (id) values ($1);

@@ -1,0 +1,1 @@
+create table public.orders (id text primary key);
