@@ -3,7 +3,10 @@
 // columns read them. Values are plain strings, set once near the edge and never changed.
 package reqctx
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // SystemActor is who acts where nobody does: jobs, relays, migrations.
 const SystemActor = "system"
@@ -27,9 +30,9 @@ func from(ctx context.Context, k key) string {
 // WithActor returns a context in which actor is who acts: the name that audit columns and operator records get.
 func WithActor(ctx context.Context, actor string) context.Context { return with(ctx, actorKey, actor) }
 
-// Actor returns who acts, and [SystemActor] where nobody was set; it is never blank.
+// Actor returns who acts, without space around, and [SystemActor] where nobody was set; it is never blank.
 func Actor(ctx context.Context) string {
-	if a := from(ctx, actorKey); a != "" {
+	if a := strings.TrimSpace(from(ctx, actorKey)); a != "" {
 		return a
 	}
 	return SystemActor

@@ -12,6 +12,8 @@ func TestWhatIsNotSet(t *testing.T) {
 	ctx := t.Context()
 	require.Equal(t, reqctx.SystemActor, reqctx.Actor(ctx))
 	require.Equal(t, reqctx.SystemActor, reqctx.Actor(reqctx.WithActor(ctx, "")), "an actor is never blank")
+	require.Equal(t, reqctx.SystemActor, reqctx.Actor(reqctx.WithActor(ctx, " \t\n")), "an actor is never blank")
+	require.Equal(t, "ada", reqctx.Actor(reqctx.WithActor(ctx, " ada\n")))
 	require.Empty(t, reqctx.Tenant(ctx))
 	require.Empty(t, reqctx.Principal(ctx))
 	require.Empty(t, reqctx.RequestID(ctx))

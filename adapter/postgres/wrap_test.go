@@ -45,7 +45,7 @@ var beginners = map[string]func(t *testing.T, db *postgres.DB, isolation string)
 		run := func(sql string) func() error {
 			return func() error { _, err := h.ExecContext(t.Context(), sql); return err }
 		}
-		require.NoError(t, run("begin isolation level " + isolation)())
+		require.NoError(t, run("begin isolation level "+isolation)())
 		return caller{h, run("commit"), run("rollback")}
 	},
 	"embedded": func(t *testing.T, db *postgres.DB, isolation string) caller {

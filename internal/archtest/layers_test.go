@@ -18,6 +18,7 @@ var layers = map[string]string{
 	"reqctx":                     "kernel",
 	"tx":                         "tx",
 	"tx/txtest":                  "suite",
+	"audit":                      "port",
 	"idempotency":                "port",
 	"inbox":                      "port",
 	"inbox/inboxtest":            "suite",

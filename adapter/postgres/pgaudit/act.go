@@ -1,0 +1,23 @@
+package pgaudit
+
+import (
+	"context"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/reqctx"
+	"caskeleton.dev/tx"
+)
+
+// setting is where the trigger reads who acts. It ends with the transaction.
+const setting = "caskeleton.actor"
+
+// Act says for the rest of t that the actor of ctx acts, so that a statement need not name the columns: one round trip, whatever many rows
+// follow. A later Act, [Values] or [Set] in t replaces the actor; a rollback to a savepoint brings the one before back.
+func Act(ctx context.Context, t *tx.Tx) error {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `select set_config('`+setting+`', $1::text, true)`, reqctx.Actor(ctx))
+	return err
+}
