@@ -13,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/pgaudit"
 	"caskeleton.dev/examples/orders/domain"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/reqctx"
 	"caskeleton.dev/tx"
 )
 
@@ -38,10 +40,10 @@ type item struct {
 	Quantity int    `json:"quantity"`
 }
 
-const insertOrder = `
+var insertOrder = `
 with o as (
-  insert into orders."order" (id, status, customer_id, total_cents, version)
-  values ($1::uuid, $2, $3, $4, $5)
+  insert into orders."order" (id, status, customer_id, total_cents, version, ` + pgaudit.Columns + `)
+  values ($1::uuid, $2, $3, $4, $5, ` + pgaudit.Values(7) + `)
   returning id, created_at
 ), i as (
   insert into orders.order_item (order_id, line, sku, quantity)
@@ -64,7 +66,7 @@ func (Orders) Insert(ctx context.Context, t *tx.Tx, o domain.Order) (domain.Orde
 	if err != nil {
 		return domain.Order{}, err
 	}
-	err = q.QueryRow(ctx, insertOrder, o.ID, string(o.Status), o.CustomerID, o.TotalCents, o.Version, string(list)).Scan(&o.CreatedAt)
+	err = q.QueryRow(ctx, insertOrder, o.ID, string(o.Status), o.CustomerID, o.TotalCents, o.Version, string(list), reqctx.Actor(ctx)).Scan(&o.CreatedAt)
 	return o, err
 }
 
@@ -87,15 +89,19 @@ func (Orders) FindForUpdate(ctx context.Context, t *tx.Tx, id string) (domain.Or
 	return find(ctx, t, findOrder+` for update of o`, id)
 }
 
+var updateOrder = `update orders."order" set status = $2, version = $3, ` + pgaudit.Set(4) + ` where id = $1::uuid`
+
 // Update stores status and version.
 func (Orders) Update(ctx context.Context, t *tx.Tx, o domain.Order) error {
 	q, err := postgres.Querier(t)
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, `update orders."order" set status = $2, version = $3 where id = $1::uuid`, o.ID, string(o.Status), o.Version)
+	_, err = q.Exec(ctx, updateOrder, o.ID, string(o.Status), o.Version, reqctx.Actor(ctx))
 	return err
 }
+
+var shippedOrder = `update orders."order" set shipped = true, ` + pgaudit.Set(2) + ` where id = $1::uuid`
 
 // Shipped notes that the order was shipped. Its version stays: what clients see of it does not change.
 func (Orders) Shipped(ctx context.Context, t *tx.Tx, id string) error {
@@ -103,7 +109,7 @@ func (Orders) Shipped(ctx context.Context, t *tx.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, `update orders."order" set shipped = true where id = $1::uuid`, id)
+	_, err = q.Exec(ctx, shippedOrder, id, reqctx.Actor(ctx))
 	return err
 }
 
