@@ -26,8 +26,10 @@ const (
 )
 
 // Driver keeps who holds which key. It only answers: waiting, deadlines, hints, codes and metrics are the port's. Leases are measured by the store's
-// own clock, read after the row is locked. Contention is an answer, never an error: a driver retries what its store reports as a collision (40001,
-// 40P01) within ctx. No method joins a transaction of the caller's, and none holds a connection once it has returned. Safe for concurrent use.
+// own clock, read after the row is locked. Contention is an answer, not an error; what the store reports as a collision all the same
+// (DB_SERIALIZATION_FAILURE, DB_DEADLOCK, DB_LOCK_TIMEOUT) is passed on, and the port asks again. ctx ends only once the port gives the store up, 1 s
+// after its caller at the earliest: then a method returns, and may break off. No method joins a transaction of the caller's, and none holds a
+// connection once it has returned. Safe for concurrent use.
 type Driver interface {
 	// Acquire gives k to token for lease if nobody holds it, and returns the zero Holder. Otherwise it returns who does; with waiting, it has then
 	// marked the key as contended. A holder whose lease has passed holds nothing.

@@ -152,6 +152,38 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
+// TestCollisionsDoNotEndALease: renewing and giving back is tried again, for as long as the store is given to answer.
+func TestCollisionsDoNotEndALease(t *testing.T) {
+	for _, code := range []fault.Code{fault.DBSerializationFailure, fault.DBDeadlock, fault.DBLockTimeout} {
+		for _, call := range []string{"renew", "release"} {
+			bubble(t, func(b *bench) {
+				l := b.take("k", time.Minute)
+				ask := func() error {
+					if call == "renew" {
+						return l.Renew(b.Context(), time.Minute)
+					}
+					return l.Release(b.Context())
+				}
+				collide := func(context.Context) error { return fault.New(code, "store", nil) }
+				b.store.be(on(call, collide), nil)
+				time.AfterFunc(time.Second, func() { b.store.be(nil, nil) })
+				require.NoError(b, ask())
+				require.Greater(b, b.store.count(call), 10, "soon at first")
+				require.LessOrEqual(b, b.store.count(call), 50, "after a pause")
+				require.NoError(b, l.Release(b.Context()))
+
+				l = b.take("k", time.Minute)
+				b.store.be(on(call, collide), nil)
+				t0 := time.Now()
+				require.ErrorIs(b, ask(), code)
+				require.LessOrEqual(b, time.Since(t0), time.Minute)
+				b.store.be(nil, nil)
+				require.NoError(b, l.Release(b.Context()))
+			})
+		}
+	}
+}
+
 func TestAReleaseIsBounded(t *testing.T) {
 	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)

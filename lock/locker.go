@@ -9,10 +9,6 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// answerTimeout is what a store is given to answer one request, whatever is left of a wait; a cancelled caller waits no longer for the answer to
-// what was sent, since breaking off costs a connection.
-const answerTimeout = time.Second
-
 // Locker takes and gives back the locks of one region. Waiters for one key queue up in it and only the first of them asks the store, so that a
 // process has one Locker for a region and store. Safe for concurrent use.
 type Locker struct {
@@ -91,14 +87,4 @@ func (l *Locker) Do(ctx context.Context, key string, o *AcquireOptions, fn func(
 	err = fn(held)
 	returned = true
 	return err
-}
-
-// call runs one request to the store, bounded, and apart from the caller's cancellation but for answerTimeout after it.
-func call[T any](ctx context.Context, bound time.Duration, request func(ctx context.Context) (T, error)) (T, error) {
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
-	defer cancel()
-	if ctx.Done() != nil {
-		defer context.AfterFunc(ctx, func() { time.AfterFunc(answerTimeout, cancel) })()
-	}
-	return request(detached)
 }

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -35,7 +34,7 @@ func (l *Locker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pause - rand.N(pause/4)): //nolint:gosec // spreading load needs no secrecy
+		case <-time.After(jitter(pause)):
 		}
 		pause = min(2*pause, longestPause)
 	}

@@ -79,7 +79,7 @@ func TestListeningIsTakenUpAgain(t *testing.T) {
 		require.LessOrEqual(b, at[1].Sub(at[0]), 100*time.Millisecond)
 		for i := 10; i < 20; i++ {
 			require.LessOrEqual(b, at[i].Sub(at[i-1]), 5*time.Second)
-			require.Greater(b, at[i].Sub(at[i-1]), 3*time.Second, "it does not ask what is down again and again")
+			require.Greater(b, at[i].Sub(at[i-1]), 2*time.Second, "it does not ask what is down again and again")
 		}
 		for len(times()) < 22 {
 			b.pass(time.Second)

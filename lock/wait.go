@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
 
@@ -66,7 +65,7 @@ func (a *attempt) try(ctx context.Context) (*Lease, Holder, error) {
 	case err == nil && h.Held:
 		a.held = true
 		return nil, h, nil
-	case err != nil && collided(err):
+	case collided(err):
 		a.held = true
 		return nil, Holder{Held: true, Contended: true}, nil
 	case err == nil && ctx.Err() == nil:
@@ -82,15 +81,14 @@ func (a *attempt) try(ctx context.Context) (*Lease, Holder, error) {
 
 // watch returns nil once the key may be free. It asks the store now and then, without writing, for what nobody rings for.
 func (a *attempt) watch(ctx context.Context, bell <-chan struct{}, h Holder) error {
-	// A wait shorter than a poll is to look too. Jitter keeps apart those who began together.
-	poll := max(2, min(a.locker.opts.Poll, a.bounds.Wait/2))
-	marked := h.Contended // otherwise the store marks nothing
+	poll := max(1, min(a.locker.opts.Poll, a.bounds.Wait/2)) // a wait shorter than a poll is to look too
+	marked := h.Contended                                    // otherwise the store marks nothing
 	for {
 		left := time.Until(a.deadline)
 		if left <= 0 {
 			return timedOut(a.key)
 		}
-		pause := min(left, poll-rand.N(poll/2)) //nolint:gosec // spreading load needs no secrecy
+		pause := min(left, jitter(poll))
 		if h.Left > 0 {
 			pause = min(pause, h.Left)
 		}
@@ -106,7 +104,7 @@ func (a *attempt) watch(ctx context.Context, bell <-chan struct{}, h Holder) err
 		}
 		looked, err := call(ctx, a.patience(), func(ctx context.Context) (Holder, error) { return a.locker.driver.Look(ctx, a.key) })
 		switch {
-		case err != nil && collided(err):
+		case collided(err):
 			continue
 		case err != nil:
 			return a.failed(ctx, err)

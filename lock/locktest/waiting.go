@@ -86,7 +86,7 @@ func deaf(ctx context.Context, s Store) {
 	}
 }
 
-// cut ends calls before and while they run.
+// cut ends calls before they begin, and the callers of others while they run.
 func cut(ctx context.Context, s Store) {
 	k := key("orders/17")
 	dead, cancel := context.WithCancel(ctx)
@@ -98,14 +98,16 @@ func cut(ctx context.Context, s Store) {
 	if _, err := s.Driver.Release(dead, k, t); err == nil {
 		suite.Fail("releasing under a context that has ended succeeded")
 	}
+	looks(ctx, s.Other, k, false, "a key that was asked for under a context that had ended")
+	l := locker(s.Driver)
 	for range 30 {
 		brief, cancel := context.WithTimeout(ctx, rand.N(2*time.Millisecond)) //nolint:gosec // any moment will do
-		_, _ = s.Driver.Acquire(brief, k, t, long, true)
+		lease, err := l.Acquire(brief, k.Name, &lock.AcquireOptions{Lease: long})
 		cancel()
-		_, err := s.Driver.Release(ctx, k, t)
-		suite.Must(err, "releasing by the token of a call that was cut off")
-		looks(ctx, s.Other, k, false, "what a call that was cut off may have got, once its token was released")
-		t = token()
+		if err == nil {
+			suite.Must(lease.Release(ctx), "releasing what was acquired in time")
+		}
+		looks(ctx, s.Other, k, false, "what a caller that was cut off may have got")
 	}
 }
 

@@ -2,8 +2,12 @@ package intlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const columnsSQL = `
@@ -115,3 +119,21 @@ func (s *Locks) checkKey(ctx context.Context) error {
 func (s *Locks) problem(what, fix string) error {
 	return fmt.Errorf("intlock: the table %s %s; %s, as in schema-postgresql.sql of Spring Integration 7.0", s.table, what, fix)
 }
+
+// explain puts what Check finds in front of an error that says of the statement, or of a row, that it does not fit the table.
+func (s *Locks) explain(ctx context.Context, err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || !strings.Contains("22 23 3F 42", pg.Code[:2]) {
+		return err
+	}
+	if why := s.Check(ctx); why != nil {
+		return &tableError{why, err}
+	}
+	return err
+}
+
+// tableError tells the cause in words and keeps the server's.
+type tableError struct{ why, cause error }
+
+func (e *tableError) Error() string   { return e.why.Error() }
+func (e *tableError) Unwrap() []error { return []error{e.why, e.cause} }

@@ -86,7 +86,7 @@ func (s *Locks) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease
 	for {
 		var taken bool
 		var left int64
-		if err := s.run(ctx, k, func(ctx context.Context, region, key string) error {
+		if err := s.run(ctx, k, func(region, key string) error {
 			return s.db.QueryRow(ctx, s.acquire, region, key, uuid(token), micros(lease)).Scan(&taken, &left)
 		}); err != nil || taken {
 			return lock.Holder{}, err
@@ -101,7 +101,7 @@ func (s *Locks) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease
 // Look implements [lock.Driver].
 func (s *Locks) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
 	var left int64
-	err := s.run(ctx, k, func(ctx context.Context, region, key string) error {
+	err := s.run(ctx, k, func(region, key string) error {
 		return s.db.QueryRow(ctx, s.look, region, key).Scan(&left)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -117,7 +117,7 @@ update {table} l set expired_after = {end} from held where {row} and held.expire
 
 // Renew implements [lock.Driver].
 func (s *Locks) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (held bool, err error) {
-	err = s.run(ctx, k, func(ctx context.Context, region, key string) error {
+	err = s.run(ctx, k, func(region, key string) error {
 		tag, err := s.db.Exec(ctx, s.renew, region, key, uuid(token), micros(lease))
 		held = tag.RowsAffected() == 1
 		return err
@@ -130,7 +130,7 @@ const releaseSQL = `delete from {table} l where {row} and l.client_id = $3::bpch
 // Release implements [lock.Driver].
 func (s *Locks) Release(ctx context.Context, k lock.Key, token lock.Token) (lock.Freed, error) {
 	var inTime bool
-	err := s.run(ctx, k, func(ctx context.Context, region, key string) error {
+	err := s.run(ctx, k, func(region, key string) error {
 		return s.db.QueryRow(ctx, s.release, region, key, uuid(token)).Scan(&inTime)
 	})
 	switch {
@@ -146,6 +146,15 @@ func (s *Locks) Release(ctx context.Context, k lock.Key, token lock.Token) (lock
 
 // MaxLease implements [lock.Driver]: a hundred years. The column could keep more, and time.Duration not much more.
 func (s *Locks) MaxLease() time.Duration { return maxLease }
+
+// run makes a statement about the row of k. An error that says that it does not fit the table is explained.
+func (s *Locks) run(ctx context.Context, k lock.Key, statement func(region, key string) error) error {
+	region, key, err := rowOf(k)
+	if err != nil {
+		return err
+	}
+	return s.explain(ctx, statement(region, key))
+}
 
 func holder(micros int64) lock.Holder {
 	return lock.Holder{Held: micros > 0, Left: time.Duration(micros) * time.Microsecond}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres/pgtest"
-	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -121,27 +120,18 @@ create function public.collide() returns trigger language plpgsql as $$ begin
 end $$;
 create trigger collide before insert or update or delete on public.int_lock for each row execute function public.collide()`
 
+// TestCollisionsAreTriedAgain by the port, which knows them by their codes.
 func TestCollisionsAreTriedAgain(t *testing.T) {
 	for _, state := range []string{"40001", "40P01"} {
 		dsn := database(t, layout70+";"+replace(raise, "%N", "3", "%S", state))
-		g, k := newNode(t, dsn, ""), key("k")
-		token := g.acquires(t, k, time.Minute)
-		g.exec(t, "alter sequence public.collisions restart")
-		renewed, err := g.Renew(t.Context(), k, token, time.Minute)
+		g := newNode(t, dsn, "")
+		locker, err := lock.New(g, nil)
 		require.NoError(t, err)
-		require.True(t, renewed)
+		lease, err := locker.Acquire(t.Context(), "k", nil)
+		require.NoError(t, err)
 		g.exec(t, "alter sequence public.collisions restart")
-		g.releases(t, k, token, lock.Released)
+		require.NoError(t, lease.Renew(t.Context(), time.Minute))
+		g.exec(t, "alter sequence public.collisions restart")
+		require.NoError(t, lease.Release(t.Context()))
 	}
-}
-
-func TestCollisionsEndWithTheContext(t *testing.T) {
-	dsn := database(t, layout70+";"+replace(raise, "%N", "1000000", "%S", "40001"))
-	g := newNode(t, dsn, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err := g.Acquire(ctx, key("k"), newToken(), time.Minute, false)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, fault.DBUniqueViolation)
-	require.Error(t, ctx.Err(), "not before")
 }

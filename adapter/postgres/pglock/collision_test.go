@@ -1,7 +1,6 @@
 package pglock_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -60,43 +59,44 @@ func TestAMarkMeetsARelease(t *testing.T) {
 	require.Equal(t, lock.Lost, n.release(t, "k", a))
 }
 
-// TestACollisionIsTriedAgain, which only sessions can have whose isolation somebody else has set.
+// TestACollisionIsTriedAgain by the port. Only sessions can have one whose isolation somebody else has set.
 func TestACollisionIsTriedAgain(t *testing.T) {
 	s := newServer(t, "read committed")
 	for _, mode := range execModes {
 		other := newNode(t, postgres.Config{DSN: s.DSN()})
 		n := newNode(t, postgres.Config{DSN: s.DSN(), ExecMode: mode, MaxConns: 1})
-		a := n.take(t, mode)
+		locker, err := lock.New(n.locks, &lock.Options{Region: key(mode).Region})
+		require.NoError(t, err)
 		n.exec(t, `set default_transaction_isolation = 'serializable'`)
 		const collision = `ERROR: +could not serialize`
 		before := len(s.log(t, collision))
 		const releases = 3
 		for range releases {
+			lease, err := locker.Acquire(t.Context(), mode, nil)
+			require.NoError(t, err)
 			end := other.hold(t, mode, touchRow)
-			freed := async(t, func() (lock.Freed, error) { return n.locks.Release(t.Context(), key(mode), a) })
+			freed := async(t, func() (struct{}, error) { return struct{}{}, lease.Release(t.Context()) })
 			other.queued(t)
 			end("commit")
-			require.Equal(t, lock.Released, <-freed)
-			a = n.take(t, mode)
+			<-freed
+			require.Zero(t, other.look(t, mode))
 		}
 		require.Len(t, s.log(t, collision), before+releases, mode)
 	}
 }
 
-// TestCollisionsEndWithTheContext, should they never end by themselves.
-func TestCollisionsEndWithTheContext(t *testing.T) {
-	for code, want := range map[string]fault.Code{"40001": fault.DBSerializationFailure, "40P01": fault.DBDeadlock} {
+// TestCollisionsEndWithTheWait, should they never end by themselves.
+func TestCollisionsEndWithTheWait(t *testing.T) {
+	for _, code := range []string{"40001", "40P01"} {
 		n := newNode(t, postgres.Config{})
 		n.exec(t, `create function public.collide() returns trigger language plpgsql as $$ begin raise sqlstate '`+code+`'; end $$`)
 		n.exec(t, `create trigger collide before insert on caskeleton.lock_lease execute function public.collide()`)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		_, err := n.locks.Acquire(ctx, key("k"), newToken(), time.Hour, true)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.True(t, fault.CodeOf(err) == want || fault.CodeOf(err) == fault.DBStatementTimeout, err)
-		go func() {
-			_, _ = n.db.Exec(context.WithoutCancel(t.Context()), `drop trigger collide on caskeleton.lock_lease`)
-		}()
-		require.Zero(t, n.acquire(t, "k", newToken(), time.Hour, true), "it goes on where it may")
+		locker, err := lock.New(n.locks, nil)
+		require.NoError(t, err)
+		_, err = locker.Acquire(t.Context(), "k", &lock.AcquireOptions{Wait: 300 * time.Millisecond})
+		require.ErrorIs(t, err, fault.LockAcquisitionTimeout, code)
+		n.exec(t, `drop trigger collide on caskeleton.lock_lease`)
+		_, err = locker.Acquire(t.Context(), "k", nil)
+		require.NoError(t, err, "it goes on where it may")
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// Options are what New can do without.
+// Options configure [Locks]. The zero value is the default.
 type Options struct {
 	// ListenDSN leads to the database past a pooler, for LISTEN, which needs a session of its own. "" means the DB's own DSN.
 	ListenDSN string
 }
 
-// Locks implements [lock.Driver] and [lock.Listener]. Safe for concurrent use.
+// Locks implements [lock.Driver] and [lock.Listener] with a row of caskeleton.lock_lease for each held key. Safe for concurrent use.
 type Locks struct {
 	db        *postgres.DB
 	errs      *postgres.Classifier
@@ -31,7 +31,8 @@ var (
 	_ lock.Listener = (*Locks)(nil)
 )
 
-// New returns the leases kept in db.
+// New returns the locks kept in db, where the stream "lock" is migrated ([caskeleton.dev/adapter/postgres/migrations.Lock]). It asks the database
+// nothing yet. o may be nil.
 func New(db *postgres.DB, o *Options) (*Locks, error) {
 	if o == nil {
 		o = &Options{}
@@ -86,7 +87,7 @@ func (l *Locks) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease
 	digest, region := k.Digest(), lock.Key{Name: k.Region}
 	var granted, contended bool
 	var us int64
-	err := l.one(ctx, acquireSQL, []any{digest[:], region.Display(), k.Display(), token[:], micros(lease), waiting}, &granted, &us, &contended)
+	err := l.db.QueryRow(ctx, acquireSQL, digest[:], region.Display(), k.Display(), token[:], micros(lease), waiting).Scan(&granted, &us, &contended)
 	if err != nil || granted {
 		return lock.Holder{}, err
 	}
@@ -103,7 +104,7 @@ func (l *Locks) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
 	digest := k.Digest()
 	var us int64
 	var contended bool
-	err := l.one(ctx, lookSQL, []any{digest[:]}, &us, &contended)
+	err := l.db.QueryRow(ctx, lookSQL, digest[:]).Scan(&us, &contended)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return lock.Holder{}, nil
@@ -126,7 +127,7 @@ returning true`
 func (l *Locks) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (bool, error) {
 	digest := k.Digest()
 	var held bool
-	err := l.one(ctx, renewSQL, []any{digest[:], token[:], micros(lease)}, &held)
+	err := l.db.QueryRow(ctx, renewSQL, digest[:], token[:], micros(lease)).Scan(&held)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -146,7 +147,7 @@ func (l *Locks) Release(ctx context.Context, k lock.Key, token lock.Token) (lock
 	digest := k.Digest()
 	var expired bool
 	var announced *string
-	err := l.one(ctx, releaseSQL, []any{digest[:], token[:]}, &expired, &announced)
+	err := l.db.QueryRow(ctx, releaseSQL, digest[:], token[:]).Scan(&expired, &announced)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return lock.Lost, nil
@@ -178,7 +179,7 @@ func (l *Locks) Reap(ctx context.Context, olderThan time.Duration, limit int) (i
 		return 0, fmt.Errorf("pglock: limit is %d; use 1 or more, 1000 for example", limit)
 	}
 	var n int
-	err := l.one(ctx, reapSQL, []any{micros(olderThan), limit}, &n)
+	err := l.db.QueryRow(ctx, reapSQL, micros(olderThan), limit).Scan(&n)
 	return n, err
 }
 
