@@ -12,7 +12,7 @@ import (
 )
 
 func ExampleLocker_Do() {
-	locker, _ := lock.New(memory.NewLocks(nil), nil) // with several instances: pglock.New(db)
+	locker, _ := lock.New(memory.NewLocks(nil), nil) // with several instances: the driver of pglock or redislock
 
 	err := locker.Do(context.Background(), "invoices/2026-07", nil, func(context.Context) error {
 		fmt.Println("closing the month, alone")

@@ -64,9 +64,9 @@ func (l *Locker) acquire(ctx context.Context, k Key, o *AcquireOptions, began ti
 	return a.run(ctx)
 }
 
-// Do runs fn while holding the lock on key, and gives it back after fn, and so after whatever transaction fn ran, has ended, be it by a panic. fn's
-// context is [Lease.Context]. fn's error is returned as it is, and what went wrong with giving back is then only logged and counted; without one
-// it is returned, [ErrLeaseExpired] where the lease had passed.
+// Do runs fn while holding the lock on key, and gives it back once fn has ended, even by a panic, and so after whatever transaction fn ran. fn's
+// context is [Lease.Context]. Do returns fn's error as it is; what went wrong with giving back is then only logged and counted. Where fn returned nil
+// that is what Do returns: [ErrLeaseExpired] where the lease had passed.
 func (l *Locker) Do(ctx context.Context, key string, o *AcquireOptions, fn func(ctx context.Context) error) (err error) {
 	lease, err := l.Acquire(ctx, key, o)
 	if err != nil {

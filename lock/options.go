@@ -18,9 +18,9 @@ const (
 // Options configure a [Locker]. The zero value is the default.
 type Options struct {
 	Region string               // keeps applications apart that share a store; "" means "DEFAULT"
-	Wait   time.Duration        // of an Acquire that says nothing else; 0 means 3 s
-	Lease  time.Duration        // likewise, not shorter than Wait and not longer than the driver can keep; 0 means 30 s
-	Poll   time.Duration        // longest pause between two looks at a held key of which nothing is heard, the shortest being half of it; 0 means 100 ms
+	Wait   time.Duration        // how long an Acquire without options waits; 0 means 3 s
+	Lease  time.Duration        // how long it holds, from Wait to the driver's MaxLease; 0 means 30 s
+	Poll   time.Duration        // pause between two looks at a held key, at random from half of it to all; 0 means 100 ms
 	Meter  metric.MeterProvider // nil means no metrics
 	Logger *slog.Logger         // nil means slog.Default()
 }

@@ -11,8 +11,8 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Run listens for releases in other processes until ctx ends, and then returns nil. Waiters do without it: they find what they do not hear of by
-// polling. It is run once, and only waits where the driver is no [Listener].
+// Run listens for releases in other processes until ctx ends, and then returns nil. A connection that is lost is made anew. Run it once, in a
+// goroutine beside the service; without it, or where the driver is no [Listener], waiters find by polling what they do not hear of.
 func (l *Locker) Run(ctx context.Context) error {
 	listener, ok := l.driver.(Listener)
 	if !ok {

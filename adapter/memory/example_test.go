@@ -33,12 +33,13 @@ func ExampleNewLocks() {
 }
 
 func ExampleNewJobs() {
-	ctx, stop := context.WithCancel(context.Background())
 	locker, err := lock.New(memory.NewLocks(nil), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	jobs := []schedule.Job{{Name: "tidy", When: schedule.Every(time.Hour), AtMost: time.Minute, Run: func(context.Context) error {
 		fmt.Println("tidying up")
 		stop()

@@ -23,7 +23,7 @@ const (
 type Claim struct {
 	Job      string
 	Slot     time.Time // whole microseconds
-	Instance string    // as no other has it
+	Instance string    // unique among all that run the job
 }
 
 // Run is one row of the history.

@@ -17,6 +17,7 @@ func ExampleScheduler_Run() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	s, err := schedule.New(memory.NewJobs(), locker, []schedule.Job{{ // with several instances: pgschedule.New(db)
 		Name: "orders.expire", When: schedule.Every(time.Hour), AtMost: 5 * time.Minute,
 		Run: func(context.Context) error {

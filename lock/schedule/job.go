@@ -10,9 +10,9 @@ import (
 
 // Job is something to do now and then.
 type Job struct {
-	Name   string    // 1 to 100 lower-case letters, digits, '.', '_' and '-', such as "orders.expire"; no other job that uses the store has it
-	When   Timetable // [Every] or [Cron], mostly
-	AtMost time.Duration
+	Name   string        // 1 to 100 lower-case letters, digits, '.', '_' and '-', such as "orders.expire"; no other job that uses the store has it
+	When   Timetable     // [Every] or [Cron], mostly
+	AtMost time.Duration // how long one run may take; above 0. After a crash in a run, nobody else runs the job for as long
 	// AtLeast keeps the job's lock for so long after a run began that ended sooner: a slot that comes before then is skipped. 0 keeps it no longer than
 	// the run.
 	AtLeast time.Duration

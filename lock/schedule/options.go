@@ -18,7 +18,7 @@ const (
 // Options configure a [Scheduler]. The zero value is the default.
 type Options struct {
 	Instance     string        // names this instance in the history, at most 100 characters; "" means the host's name
-	CatchUp      time.Duration // how late a slot may still run that passed while nobody could run it; 0 means 1 h
+	CatchUp      time.Duration // how late the last slot that nobody has run may still run, at the first start too; 0 means 1 h
 	Retention    time.Duration // age of the slots that are deleted, but for the last 100 of each job; longer than CatchUp; 0 means 7 days
 	DrainTimeout time.Duration // how long runs may go on after their contexts have ended with Run's; 0 means 10 s
 	Logger       *slog.Logger  // nil means slog.Default()

@@ -35,7 +35,7 @@ type Locks struct {
 
 var _ lock.Driver = (*Locks)(nil)
 
-// New returns the locks kept in a table of db, which it does not look at yet: see [Locks.Check].
+// New returns the locks kept in a table of db, which it does not look at yet: see [Locks.Check]. o may be nil.
 func New(db *postgres.DB, o *Options) (*Locks, error) {
 	if db == nil {
 		return nil, errors.New("intlock: a database is required; pass what postgres.Open returned")

@@ -11,13 +11,13 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// maxLease is a century. Redis could keep more, and sums of durations could not.
+// maxLease is a hundred years. Redis could keep more, and sums of durations could not.
 const maxLease = 100 * 365 * 24 * time.Hour
 
-// MaxLease is a century.
+// MaxLease implements [lock.Driver]: a hundred years.
 func (d *Driver) MaxLease() time.Duration { return maxLease }
 
-// Acquire is one round trip where nobody holds the key, two where somebody does.
+// Acquire implements [lock.Driver], in one round trip where nobody holds the key, and two where somebody does.
 func (d *Driver) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration, waiting bool) (lock.Holder, error) {
 	key, text, px := d.key(k), value(token, k), millis(lease)
 	// The script alone would do, at twice the price where nobody holds the key, which is the common case.
@@ -39,7 +39,7 @@ func (d *Driver) Acquire(ctx context.Context, k lock.Key, token lock.Token, leas
 	return h, nil
 }
 
-// Look asks the primary.
+// Look implements [lock.Driver]. It asks the primary.
 func (d *Driver) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
 	h, err := holder(look.Exec(ctx, d.client, []string{d.key(k)}, nil))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// Renew is one round trip.
+// Renew implements [lock.Driver], in one round trip.
 func (d *Driver) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (bool, error) {
 	n, err := renew.Exec(ctx, d.client, []string{d.key(k)}, []string{tokenText(token), strconv.FormatInt(millis(lease), 10)}).AsInt64()
 	if err != nil {
@@ -18,7 +18,7 @@ func (d *Driver) Renew(ctx context.Context, k lock.Key, token lock.Token, lease 
 	return n == 1, nil
 }
 
-// Release is one round trip. It never answers [lock.Expired].
+// Release implements [lock.Driver], in one round trip. It never answers [lock.Expired].
 func (d *Driver) Release(ctx context.Context, k lock.Key, token lock.Token) (lock.Freed, error) {
 	n, err := release.Exec(ctx, d.client, []string{d.key(k)}, []string{tokenText(token), d.channel}).AsInt64()
 	if err != nil {

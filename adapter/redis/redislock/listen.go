@@ -10,7 +10,7 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// Listen shares the connection that the locks use, so that it is lost when theirs is.
+// Listen implements [lock.Listener]. It shares the connection that the locks use, so that it is lost when theirs is.
 func (d *Driver) Listen(ctx context.Context, ready func(), ring func(lock.Digest)) error {
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" {

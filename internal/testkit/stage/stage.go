@@ -5,21 +5,21 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 )
 
-// Play runs fn with a TB whose context ends, and whose clean-ups run, when fn is over. What fails panics, and so fails the example. It has the
-// methods that helpers of this module call; others panic.
-func Play(fn func(tb testing.TB)) {
+// New returns a TB for one example, which calls end when it is over: that ends the TB's context and runs its clean-ups. What fails panics, and so fails
+// the example. The TB has the methods that helpers of this module call; others panic.
+func New() (tb testing.TB, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &stage{ctx: ctx}
-	defer func() {
+	return s, func() {
 		cancel()
-		for i := len(s.cleanups) - 1; i >= 0; i-- {
-			s.cleanups[i]()
+		for _, fn := range slices.Backward(s.cleanups) {
+			fn()
 		}
-	}()
-	fn(s)
+	}
 }
 
 type stage struct {

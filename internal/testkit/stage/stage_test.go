@@ -1,7 +1,6 @@
 package stage_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,31 +8,25 @@ import (
 	"caskeleton.dev/internal/testkit/stage"
 )
 
-func TestPlay(t *testing.T) {
+func TestCleanUpsComeLast(t *testing.T) {
 	var order []int
-	var ctx context.Context
-	stage.Play(func(tb testing.TB) {
-		ctx = tb.Context()
-		require.NoError(t, ctx.Err())
-		tb.Cleanup(func() {
-			require.Error(t, ctx.Err(), "clean-ups come after the context's end")
-			order = append(order, 1)
-		})
-		tb.Cleanup(func() { order = append(order, 2) })
+	tb, end := stage.New()
+	require.NoError(t, tb.Context().Err())
+	tb.Cleanup(func() { order = append(order, 1) })
+	tb.Cleanup(func() {
+		require.Error(t, tb.Context().Err(), "after the context's end")
+		order = append(order, 2)
 	})
+	require.Empty(t, order)
+	end()
 	require.Equal(t, []int{2, 1}, order)
 }
 
 func TestWhatFailsPanics(t *testing.T) {
-	cleaned := false
-	require.PanicsWithValue(t, "want 1, got 2", func() {
-		stage.Play(func(tb testing.TB) {
-			tb.Cleanup(func() { cleaned = true })
-			tb.Errorf("want %d, got %d", 1, 2)
-		})
-	})
-	require.True(t, cleaned)
-	require.Panics(t, func() { stage.Play(func(tb testing.TB) { require.Equal(tb, 1, 2) }) })
-	require.Panics(t, func() { stage.Play(func(tb testing.TB) { tb.Fatal("no server") }) })
-	require.Panics(t, func() { stage.Play(func(tb testing.TB) { tb.FailNow() }) })
+	tb, end := stage.New()
+	defer end()
+	require.PanicsWithValue(t, "want 1, got 2", func() { tb.Errorf("want %d, got %d", 1, 2) })
+	require.PanicsWithValue(t, "no server", func() { tb.Fatal("no server") })
+	require.Panics(t, func() { tb.FailNow() })
+	require.Panics(t, func() { require.Equal(tb, 1, 2) })
 }
