@@ -196,8 +196,8 @@ func TestAnOverrunLosesTheLock(t *testing.T) {
 		after(4 * time.Minute)
 		require.Equal(t, "0: overran", s.told(t, "job", began)[0])
 		require.Error(t, first.stopped(), "it runs again, and is stubborn again")
-		require.Contains(t, first.log.String(), "has not returned after AtMost")
 		after(5 * time.Minute) // let the goroutine that was left behind end
+		require.Contains(t, first.log.String(), "has not returned after AtMost")
 	})
 }
 
