@@ -67,7 +67,7 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Release gives the key back. It works under a ctx that has ended, and takes 5 s at most. [ErrLeaseExpired] means that the lease had passed before;
+// Release gives the key back. It works under a ctx that has ended, and gives the store 5 s, and 1 s before that to a renewal under way. [ErrLeaseExpired] means that the lease had passed before;
 // whoever holds the key now keeps it. It may be repeated, which changes nothing but after an error of the store's, and returns the same.
 func (l *Lease) Release(ctx context.Context) error {
 	if _, open := tx.FromContext(ctx); open {

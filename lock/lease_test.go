@@ -198,6 +198,46 @@ func TestAReleaseIsBounded(t *testing.T) {
 	})
 }
 
+// TestAReleaseDoesNotWaitForARenewal that hangs: that one is worth nothing any more. Outside of a bubble, whose clock stands while a mutex is waited for.
+func TestAReleaseDoesNotWaitForARenewal(t *testing.T) {
+	s := newStore()
+	locker, meter, _ := newLocker(t, s, lock.Options{})
+	l, err := locker.Acquire(t.Context(), "k", &lock.AcquireOptions{Lease: time.Hour})
+	require.NoError(t, err)
+	asked := make(chan struct{})
+	s.be(on("renew", func(ctx context.Context) error {
+		close(asked)
+		return stall(ctx, time.Hour)
+	}), nil)
+	renewed, released := make(chan error, 1), make(chan error, 1)
+	go func() { renewed <- l.Renew(t.Context(), time.Hour) }()
+	<-asked
+	go func() { released <- l.Release(t.Context()) }()
+	select {
+	case err := <-released:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the release waits for the renewal")
+	}
+	require.Error(t, <-renewed)
+	require.Zero(t, meter.get("lock.lease.expired"))
+	h, err := s.Locks.Look(t.Context(), lock.Key{Region: "DEFAULT", Name: "k"})
+	require.NoError(t, err)
+	require.False(t, h.Held)
+}
+
+func TestARenewalNobodyWaitsForIsNotMade(t *testing.T) {
+	bubble(t, func(b *bench) {
+		l := b.take("k", time.Minute)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		require.ErrorIs(b, l.Renew(ctx, time.Hour), context.Canceled)
+		require.Zero(b, b.store.count("renew"))
+		b.pass(time.Minute)
+		require.True(b, b.free())
+	})
+}
+
 func TestRenew(t *testing.T) {
 	bubble(t, func(b *bench) {
 		l := b.take("k", 2*time.Second)

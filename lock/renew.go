@@ -9,8 +9,8 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// Renew makes the lease end that long from now. [ErrLeaseExpired] means that it was lost; after any other error it lasts as long as before, or as
-// asked for, whichever is shorter.
+// Renew makes the lease end that long from now, unless ctx has ended. [ErrLeaseExpired] means that it was lost; after any other error it lasts as long
+// as before, or as asked for, whichever is shorter.
 func (l *Lease) Renew(ctx context.Context, lease time.Duration) error {
 	return l.renew(ctx, lease, l.locker.driver.MaxLease())
 }
@@ -24,6 +24,11 @@ func (l *Lease) renew(ctx context.Context, lease, patience time.Duration) error 
 	defer l.calls.Unlock()
 	if err := l.over(); err != nil {
 		return err
+	}
+	ctx, done := l.Context(ctx) // a release does not wait for what is of no use any more
+	defer done()
+	if ctx.Err() != nil {
+		return fmt.Errorf("lock.Renew: %w", context.Cause(ctx))
 	}
 	sent := time.Now()
 	fresh := sent.Add(lease - margin(lease))
