@@ -123,6 +123,33 @@ func TestALockThatCannotBeAskedForFailsTheSlot(t *testing.T) {
 	})
 }
 
+// slowLocks is a driver of locks that takes its time to give one back.
+type slowLocks struct{ lock.Driver }
+
+func (s slowLocks) Release(ctx context.Context, k lock.Key, t lock.Token) (lock.Freed, error) {
+	<-time.After(4 * time.Second)
+	return s.Driver.Release(ctx, k, t)
+}
+
+// TestASlotThatComesWhileTheLockIsGivenBackIsSkipped, and not lost: the run before has returned in time.
+func TestASlotThatComesWhileTheLockIsGivenBackIsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newStore(), time.Now()
+		s.locks = slowLocks{s.locks}
+		in := s.start(t, schedule.Options{DrainTimeout: time.Second}, job(func(context.Context) error {
+			<-time.After(58 * time.Second)
+			return nil
+		}))
+		after(100 * time.Second)
+		require.Equal(t, []string{"0: succeeded", "1: skipped"}, s.told(t, "job", began))
+		after(79 * time.Second) // to where the third run has returned, and its lock is still being given back
+		require.NoError(t, in.stopped(), "nobody is left who has not returned")
+		require.NotContains(t, in.log.String(), "has not returned")
+		require.Equal(t, []string{"0: succeeded", "1: skipped", "2: succeeded"}, s.told(t, "job", began))
+		after(10 * time.Second) // let the release end
+	})
+}
+
 // TestTheStoresClockDecides: a node whose clock is 20 minutes behind the store's takes the store's slots, when they come there.
 func TestTheStoresClockDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

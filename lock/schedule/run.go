@@ -37,10 +37,7 @@ func (s *Scheduler) begin(ctx context.Context, j *job, c Claim) error {
 		s.finish(ctx, c, Failed, err)
 	default:
 		j.lease.Store(lease)
-		s.runs.Go(func() {
-			defer j.lease.Store(nil)
-			s.run(ctx, j, c, lease)
-		})
+		s.runs.Go(func() { s.run(ctx, j, c, lease) })
 	}
 	return nil
 }
@@ -51,6 +48,7 @@ func (s *Scheduler) run(ctx context.Context, j *job, c Claim, lease *lock.Lease)
 	working, cancel := lease.Context(ctx)
 	defer cancel()
 	err := call(working, j.Run)
+	j.lease.Store(nil) // from here on the lock alone says who may run
 	outcome := Succeeded
 	switch {
 	case ended(lease.Done()):
