@@ -25,7 +25,7 @@ func (s *Jobs) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// beginSQL answers with no row where another one has just committed the same slot.
+// beginSQL answers with no row where the same slot was committed while it waited: the next statement sees whose it is.
 const beginSQL = `
 with mine as (
   insert into caskeleton.job_run (job, slot, instance, started_at, deadline)
@@ -40,13 +40,13 @@ select instance = $3::text and finished_at is null from caskeleton.job_run
 where job = $1::text and slot = $2::timestamptz and not exists (select from mine)`
 
 // Begin implements [schedule.Driver].
-func (s *Jobs) Begin(ctx context.Context, c schedule.Claim, atMost time.Duration) (bool, error) {
-	var mine bool
-	err := s.db.QueryRow(ctx, beginSQL, c.Job, c.Slot.UTC(), c.Instance, atMost.Microseconds()).Scan(&mine)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
+func (s *Jobs) Begin(ctx context.Context, c schedule.Claim, atMost time.Duration) (mine bool, err error) {
+	for {
+		err = s.db.QueryRow(ctx, beginSQL, c.Job, c.Slot.UTC(), c.Instance, atMost.Microseconds()).Scan(&mine)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return mine, err
+		}
 	}
-	return mine, err
 }
 
 const finishSQL = `

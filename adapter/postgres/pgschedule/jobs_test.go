@@ -59,6 +59,34 @@ func TestWhoComesLaterWritesNothing(t *testing.T) {
 	}
 }
 
+// TestARepeatMeetsItsOwnLostAnswer: the statement before was given up, and is committed while this one waits for it.
+func TestARepeatMeetsItsOwnLostAnswer(t *testing.T) {
+	dsn := newDSN(t)
+	db := open(t, dsn, "")
+	before := pgtest.Connect(t, dsn)
+	for instance, want := range map[string]bool{"a": true, "b": false} {
+		_, err := before.Exec(t.Context(), `begin; delete from caskeleton.job_run;
+			insert into caskeleton.job_run (job, slot, instance, started_at, deadline) values ('job', to_timestamp(60), 'a', now(), now() + interval '1 hour')`)
+		require.NoError(t, err)
+		got := make(chan bool, 1)
+		go func() {
+			mine, err := pgschedule.New(db).Begin(t.Context(), schedule.Claim{Job: "job", Slot: time.Unix(60, 0), Instance: instance}, time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- mine
+		}()
+		require.Eventually(t, func() bool {
+			var queued bool
+			err := db.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&queued)
+			return err == nil && queued
+		}, 30*time.Second, time.Millisecond)
+		_, err = before.Exec(t.Context(), `commit`)
+		require.NoError(t, err)
+		require.Equal(t, want, <-got, instance)
+	}
+}
+
 // TestPruningAndHistoryGoAlongTheKey reads the plans beside many runs.
 func TestPruningAndHistoryGoAlongTheKey(t *testing.T) {
 	dsn := newDSN(t)
