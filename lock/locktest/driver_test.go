@@ -1,6 +1,7 @@
 package locktest_test
 
 import (
+	"crypto/rand"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,6 +19,10 @@ func TestACorrectDriverPasses(t *testing.T) {
 	}}
 	locktest.TestDriver(t, h)
 	locktest.TestHistory(t, h, nil)
+	shared := newStore(t, "")
+	t.Run("apart", func(t *testing.T) {
+		locktest.TestDriver(t, locktest.Harness{New: func(*testing.T) locktest.Store { return locktest.Apart(shared, rand.Text()) }})
+	})
 }
 
 func TestABrokenDriverFails(t *testing.T) {

@@ -1,6 +1,7 @@
 package intlock_test
 
 import (
+	"crypto/rand"
 	"sync"
 	"testing"
 	"time"
@@ -14,12 +15,11 @@ import (
 func TestConformance(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			dsn := database(t, layout70)
 			h := locktest.Harness{New: func(t *testing.T) locktest.Store {
 				t.Helper()
-				dsn := database(t, layout70)
 				a, b := newNode(t, dsn, mode), newNode(t, dsn, mode)
-				return locktest.Store{Driver: a, Other: b, Expire: a.expire}
+				return locktest.Apart(locktest.Store{Driver: a, Other: b, Expire: a.expire}, rand.Text())
 			}}
 			locktest.TestDriver(t, h)
 			locktest.TestHistory(t, h, nil)

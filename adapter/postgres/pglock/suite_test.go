@@ -2,6 +2,7 @@ package pglock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -14,31 +15,32 @@ import (
 	"caskeleton.dev/lock/locktest"
 )
 
-// harness has two nodes with pools of two connections. back, if any, is given a third one, which the test itself uses.
-func harness(mode, isolation string, back *node) locktest.Harness {
+// harness has two nodes a store, with pools of two connections, on one database. back, if any, is given a third one, which the test itself uses.
+func harness(t *testing.T, mode, isolation string, back *node) locktest.Harness {
+	t.Helper()
+	cfg := postgres.Config{DSN: migrationstest.DSN(t, migrations.Lock()), ExecMode: mode, MaxConns: 2}
+	isolate(t, cfg.DSN, isolation)
 	return locktest.Harness{New: func(t *testing.T) locktest.Store {
 		t.Helper()
-		cfg := postgres.Config{DSN: migrationstest.DSN(t, migrations.Lock()), ExecMode: mode, MaxConns: 2}
-		isolate(t, cfg.DSN, isolation)
 		n, other := newNode(t, cfg), newNode(t, cfg)
 		own := newNode(t, postgres.Config{DSN: cfg.DSN, MaxConns: 2, ApplicationName: "back"})
 		if back != nil {
 			*back = *own
 		}
-		return locktest.Store{Driver: n.locks, Other: other.locks, Expire: func(ctx context.Context, k lock.Key) error {
+		return locktest.Apart(locktest.Store{Driver: n.locks, Other: other.locks, Expire: func(ctx context.Context, k lock.Key) error {
 			digest := k.Digest()
 			for {
 				if _, err := own.db.Exec(ctx, expireSQL, digest[:]); !errors.Is(err, fault.DBSerializationFailure) {
 					return err
 				}
 			}
-		}}
+		}}, rand.Text())
 	}}
 }
 
 func TestConformance(t *testing.T) {
 	for mode, isolation := range defaults {
-		t.Run(mode+"/"+isolation, func(t *testing.T) { locktest.TestDriver(t, harness(mode, isolation, nil)) })
+		t.Run(mode+"/"+isolation, func(t *testing.T) { locktest.TestDriver(t, harness(t, mode, isolation, nil)) })
 	}
 }
 
@@ -60,7 +62,7 @@ func TestConformanceAsTheRuntimeRole(t *testing.T) {
 func TestHistory(t *testing.T) {
 	for mode, isolation := range map[string]string{"cache_statement": "read committed", "simple_protocol": "serializable"} {
 		t.Run(mode, func(t *testing.T) {
-			locktest.TestHistory(t, harness(mode, isolation, nil), &locktest.HistoryOptions{Workers: 8, Rounds: 60, Keys: 3})
+			locktest.TestHistory(t, harness(t, mode, isolation, nil), &locktest.HistoryOptions{Workers: 8, Rounds: 60, Keys: 3})
 		})
 	}
 }
@@ -75,7 +77,7 @@ func TestHistoryUnderFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var back node
-			locktest.TestHistory(t, harness("cache_statement", "read committed", &back), &locktest.HistoryOptions{
+			locktest.TestHistory(t, harness(t, "cache_statement", "read committed", &back), &locktest.HistoryOptions{
 				Workers: 8, Rounds: 40, Keys: 3, Fault: func(ctx context.Context) {
 					_, _ = back.db.Exec(ctx, sql) // it ends with the play
 					select {
