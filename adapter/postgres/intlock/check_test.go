@@ -20,6 +20,7 @@ func TestCheckKnowsTheLayout(t *testing.T) {
 		public = `intlock: the table "public"."int_lock" `
 		as70   = ", as in schema-postgresql.sql of Spring Integration 7.0"
 	)
+	dsn := pgtest.DSN(t)
 	for name, c := range map[string]struct{ ddl, want string }{
 		"7.0": {layout70, ""},
 		"7.0, as people have it": {`create table INT_LOCK (LOCK_KEY varchar(36) not null, REGION text not null, CLIENT_ID varchar(64), CREATED_DATE timestamp(3) not null,
@@ -42,7 +43,7 @@ func TestCheckKnowsTheLayout(t *testing.T) {
 		"a deferred key": {layout70 + "; alter table int_lock drop constraint int_lock_pk, add primary key (lock_key, region) deferrable", public + "has no primary key (lock_key, region); add it" + as70},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := database(t, c.ddl)
+			refill(t, dsn, c.ddl)
 			for _, mode := range execModes {
 				g := newNode(t, dsn, mode)
 				if c.want == "" {
@@ -58,6 +59,7 @@ func TestCheckKnowsTheLayout(t *testing.T) {
 
 // Whoever did not ask at the start is told at the first lock.
 func TestTheDriverExplainsWhatDoesNotFit(t *testing.T) {
+	dsn := pgtest.DSN(t)
 	for name, c := range map[string]struct{ ddl, want string }{
 		"none":     {"select 1", "there is no table"},
 		"6.5":      {layout65, "has the layout of Spring Integration 6.5 or older"},
@@ -66,7 +68,8 @@ func TestTheDriverExplainsWhatDoesNotFit(t *testing.T) {
 		"narrow":   {layout70 + "; alter table int_lock alter lock_key type varchar(30)", "has a column lock_key for 30 characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newNode(t, database(t, c.ddl), "")
+			refill(t, dsn, c.ddl)
+			g := newNode(t, dsn, "")
 			_, err := g.Acquire(t.Context(), key("k"), newToken(), time.Minute, false)
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, g.Check(t.Context()).Error(), err.Error(), "and nothing else")

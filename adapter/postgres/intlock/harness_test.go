@@ -47,11 +47,17 @@ create table INT_LOCK (
 func database(t *testing.T, ddl string) string {
 	t.Helper()
 	dsn := pgtest.DSN(t)
+	refill(t, dsn, ddl)
+	return dsn
+}
+
+// refill makes public anew, for less than a database costs.
+func refill(t *testing.T, dsn, ddl string) {
+	t.Helper()
 	conn := pgtest.Connect(t, dsn)
-	_, err := conn.Exec(t.Context(), "set search_path = public; "+ddl)
+	_, err := conn.Exec(t.Context(), "drop schema public cascade; create schema public; set search_path = public; "+ddl)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))
-	return dsn
 }
 
 func open(t *testing.T, cfg postgres.Config) *postgres.DB {

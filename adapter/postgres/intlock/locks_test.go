@@ -13,6 +13,7 @@ import (
 
 // A lease that passes while a statement waits for the row has passed.
 func TestTheClockIsReadOnceTheRowIsLocked(t *testing.T) {
+	dsn := pgtest.DSN(t)
 	for name, late := range map[string]func(ctx context.Context, g node, k lock.Key, token lock.Token) (any, error){
 		"acquire": func(ctx context.Context, g node, k lock.Key, _ lock.Token) (any, error) {
 			return g.Acquire(ctx, k, newToken(), time.Minute, false)
@@ -25,7 +26,7 @@ func TestTheClockIsReadOnceTheRowIsLocked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := database(t, layout70)
+			refill(t, dsn, layout70)
 			g, k := newNode(t, dsn, ""), key("k")
 			token := g.acquires(t, k, time.Minute)
 			locker := pgtest.Connect(t, dsn)
@@ -122,8 +123,9 @@ create trigger collide before insert or update or delete on public.int_lock for 
 
 // TestCollisionsAreTriedAgain by the port, which knows them by their codes.
 func TestCollisionsAreTriedAgain(t *testing.T) {
+	dsn := pgtest.DSN(t)
 	for _, state := range []string{"40001", "40P01"} {
-		dsn := database(t, layout70+";"+replace(raise, "%N", "3", "%S", state))
+		refill(t, dsn, layout70+";"+replace(raise, "%N", "3", "%S", state))
 		g := newNode(t, dsn, "")
 		locker, err := lock.New(g, nil)
 		require.NoError(t, err)

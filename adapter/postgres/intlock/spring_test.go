@@ -86,9 +86,10 @@ const (
 )
 
 func TestJavaHolds(t *testing.T) {
+	dsn := pgtest.DSN(t)
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
-			dsn := database(t, layout70)
+			refill(t, dsn, layout70)
 			g, j, k := newNode(t, dsn, mode), newJava(t, dsn, client), key("order:42")
 			require.Equal(t, "inserted", j.acquire(t, k))
 			left := g.refused(t, k).Left
@@ -120,9 +121,10 @@ func TestJavaHolds(t *testing.T) {
 }
 
 func TestGoHolds(t *testing.T) {
+	dsn := pgtest.DSN(t)
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
-			dsn := database(t, layout70)
+			refill(t, dsn, layout70)
 			g, j, k := newNode(t, dsn, mode), newJava(t, dsn, client), key("order:42")
 			token := g.acquires(t, k, time.Minute)
 			require.Equal(t, "refused", j.acquire(t, k), "0 rows, and a unique violation")
