@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/embedded"
 	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
@@ -136,6 +140,27 @@ func TestInTxOutOfTime(t *testing.T) {
 			require.Equal(t, int64(5), get[int64](t, db, "select qty from shop.items where id = 1"), "the transaction had gone on")
 		})
 	}
+}
+
+// A wait that has passed is one ERROR in the server's log, and a try that fails is none.
+func TestInTxLeavesOneErrorInTheLog(t *testing.T) {
+	s := pgtest.PrivateServer(t, &embedded.Options{FsyncOff: true, Settings: map[string]string{"lc_messages": "C"}})
+	db := open(t, postgres.Config{DSN: s.DSN()})
+	troubles := func() int {
+		log, err := os.ReadFile(filepath.Join(s.DataDir(), "server.log"))
+		require.NoError(t, err)
+		return strings.Count(string(log), "ERROR: ") + strings.Count(string(log), "WARNING: ")
+	}
+	before := troubles()
+	holding(t, db, func() {
+		for wait, want := range map[time.Duration]int{0: 0, 10 * time.Millisecond: 1} {
+			before := troubles()
+			require.ErrorIs(t, runner(t, db).InNew(t.Context(), func(ctx context.Context, tr *tx.Tx) error { return lock.InTx(ctx, tr, wait, "a", "b") }),
+				fault.LockAcquisitionTimeout)
+			require.Equal(t, want, troubles()-before, wait)
+		}
+	}, "b")
+	require.Equal(t, 1, troubles()-before)
 }
 
 func TestInTxWaits(t *testing.T) {
