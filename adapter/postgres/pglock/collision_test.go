@@ -11,29 +11,24 @@ import (
 	"caskeleton.dev/lock"
 )
 
-// TestAHeldRowIsNotTouched by who does not wait, nor by who waits where that is known already: not even its lock is taken.
-func TestAHeldRowIsNotTouched(t *testing.T) {
-	for name, open := range inEachMode() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := open(t)
-			row := func() string {
-				return get[string](t, n, `select xmin || ' ' || xmax || ' ' || ctid from caskeleton.lock_lease`)
-			}
-			n.take(t, "k")
-			before := row()
-			n.acquire(t, "k", newToken(), time.Hour, false)
-			n.look(t, "k")
-			require.Equal(t, before, row())
-			n.acquire(t, "k", newToken(), time.Hour, true)
-			marked := row()
-			require.NotEqual(t, before, marked)
-			n.acquire(t, "k", newToken(), time.Hour, true)
-			n.acquire(t, "k", newToken(), time.Hour, false)
-			n.look(t, "k")
-			require.Equal(t, marked, row())
-		})
+// testAHeldRowIsNotTouched by who does not wait, nor by who waits where that is known already: not even its lock is taken.
+func testAHeldRowIsNotTouched(t *testing.T, n *node) {
+	t.Helper()
+	row := func() string {
+		return get[string](t, n, `select xmin || ' ' || xmax || ' ' || ctid from caskeleton.lock_lease`)
 	}
+	n.take(t, "k")
+	before := row()
+	n.acquire(t, "k", newToken(), time.Hour, false)
+	n.look(t, "k")
+	require.Equal(t, before, row())
+	n.acquire(t, "k", newToken(), time.Hour, true)
+	marked := row()
+	require.NotEqual(t, before, marked)
+	n.acquire(t, "k", newToken(), time.Hour, true)
+	n.acquire(t, "k", newToken(), time.Hour, false)
+	n.look(t, "k")
+	require.Equal(t, marked, row())
 }
 
 // TestAMarkMeetsARelease: whichever has the row first, the waiter gets the key or its release is announced.

@@ -9,5 +9,5 @@ const (
 	ReleaseSQL = releaseSQL
 )
 
-// SetQuiet sets how long a session that hears nothing is believed to be alive.
-func (l *Locks) SetQuiet(d time.Duration) { l.quiet = d }
+// SetQuiet sets how long a session that hears nothing is believed to be alive, and how long it has to show that it is.
+func (l *Locks) SetQuiet(quiet, farewell time.Duration) { l.quiet, l.farewell = quiet, farewell }

@@ -47,18 +47,34 @@ func newNode(t *testing.T, cfg postgres.Config) *node {
 // defaults are the exec modes, each with a default isolation of the database: the usual, or the strictest.
 var defaults = map[string]string{"cache_statement": "read committed", "cache_describe": "serializable", "exec": "read committed", "simple_protocol": "serializable"}
 
-// inEachMode returns what opens a node, in each exec mode, on a database of its own.
-func inEachMode() map[string]func(t *testing.T) *node {
-	all := map[string]func(t *testing.T) *node{}
+// TestInEachMode gives each mode one database, which its tests have one after the other.
+func TestInEachMode(t *testing.T) {
+	tests := map[string]func(t *testing.T, n *node){
+		"a held row is not touched":                 testAHeldRowIsNotTouched,
+		"only a contended release is heard":         testOnlyAContendedReleaseIsHeard,
+		"a key is held by one":                      testAKeyIsHeldByOne,
+		"an expired lease holds nothing":            testAnExpiredLeaseHoldsNothing,
+		"a repeated acquire takes anew":             testARepeatedAcquireTakesAnew,
+		"the clock is read after the row is locked": testTheClockIsReadAfterTheRowIsLocked,
+		"one takes an expired row":                  testOneTakesAnExpiredRow,
+		"reap":                                      testReap,
+		"the longest lease":                         testTheLongestLease,
+		"what is broken is an error":                testWhatIsBrokenIsAnError,
+	}
 	for mode, isolation := range defaults {
-		all[mode+"/"+isolation] = func(t *testing.T) *node {
-			t.Helper()
+		t.Run(mode+"/"+isolation, func(t *testing.T) {
+			t.Parallel()
 			dsn := migrationstest.DSN(t, migrations.Lock())
 			isolate(t, dsn, isolation)
-			return newNode(t, postgres.Config{DSN: dsn, ExecMode: mode})
-		}
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					n := newNode(t, postgres.Config{DSN: dsn, ExecMode: mode})
+					n.exec(t, `truncate caskeleton.lock_lease`)
+					test(t, n)
+				})
+			}
+		})
 	}
-	return all
 }
 
 // isolate makes isolation the default of sessions to come.

@@ -31,7 +31,7 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.farewell)
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
@@ -52,7 +52,7 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 			}
 			continue
 		case nothing && ctx.Err() == nil && !conn.IsClosed():
-			err = ping(ctx, conn)
+			err = l.ping(ctx, conn)
 		}
 		if err != nil {
 			return l.errs.Translate(ctx, "pglock.Listen", err)
@@ -63,8 +63,8 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 // errShared is a session that is not ours alone: LISTEN would stay behind in it, and notifications would reach somebody else.
 var errShared = errors.New("pglock: LISTEN needs a session of its own, and this one is a pooler's; set ListenDSN to an address of the server itself")
 
-func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+func (l *Locks) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.farewell)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -35,28 +35,23 @@ func listen(t *testing.T, n *node) (heard chan lock.Digest, ended chan error) {
 	return heard, ended
 }
 
-// TestOnlyAContendedReleaseIsHeard: they would come in the order of their commits.
-func TestOnlyAContendedReleaseIsHeard(t *testing.T) {
-	for name, open := range inEachMode() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := open(t)
-			heard, _ := listen(t, newNode(t, postgres.Config{DSN: n.dsn}))
-			n.release(t, "alone", n.take(t, "alone"))
-			a := n.take(t, "tried")
-			n.acquire(t, "tried", newToken(), time.Hour, false)
-			n.release(t, "tried", a)
-			n.exec(t, `notify caskeleton_lock, 'what others say'`)
-			for _, name := range []string{"awaited", "late"} {
-				a = n.take(t, name)
-				n.acquire(t, name, newToken(), time.Hour, true)
-				if name == "late" {
-					n.expire(t, name)
-				}
-				n.release(t, name, a)
-				require.Equal(t, key(name).Digest(), <-heard)
-			}
-		})
+// testOnlyAContendedReleaseIsHeard: they would come in the order of their commits.
+func testOnlyAContendedReleaseIsHeard(t *testing.T, n *node) {
+	t.Helper()
+	heard, _ := listen(t, newNode(t, postgres.Config{DSN: n.dsn}))
+	n.release(t, "alone", n.take(t, "alone"))
+	a := n.take(t, "tried")
+	n.acquire(t, "tried", newToken(), time.Hour, false)
+	n.release(t, "tried", a)
+	n.exec(t, `notify caskeleton_lock, 'what others say'`)
+	for _, name := range []string{"awaited", "late"} {
+		a = n.take(t, name)
+		n.acquire(t, name, newToken(), time.Hour, true)
+		if name == "late" {
+			n.expire(t, name)
+		}
+		n.release(t, name, a)
+		require.Equal(t, key(name).Digest(), <-heard)
 	}
 }
 
@@ -87,7 +82,7 @@ func TestASilentSessionIsGivenUp(t *testing.T) {
 	p := proxytest.New(t, n.dsn)
 	locks, err := pglock.New(n.db, &pglock.Options{ListenDSN: p.DSN()})
 	require.NoError(t, err)
-	locks.SetQuiet(50 * time.Millisecond)
+	locks.SetQuiet(50*time.Millisecond, 30*time.Second)
 	heard, ended := listen(t, &node{n.dsn, n.db, locks})
 	pings := p.Break(proxytest.OnAnswer, "-- ping")
 	<-pings.Struck()
@@ -102,7 +97,13 @@ func TestASilentSessionIsGivenUp(t *testing.T) {
 		require.Equal(t, key("k").Digest(), <-heard)
 		<-time.After(120 * time.Millisecond)
 	}
+	pings = p.Break(proxytest.OnAnswer, "-- ping")
+	<-pings.Struck()
+	require.Error(t, <-ended)
+
+	locks.SetQuiet(50*time.Millisecond, 200*time.Millisecond)
 	mute := p.Break(proxytest.Mute, "-- ping")
+	_, ended = listen(t, &node{n.dsn, n.db, locks})
 	<-mute.Struck()
 	require.ErrorContains(t, <-ended, "postgres: ")
 }

@@ -45,10 +45,10 @@ func (n *node) listening(t *testing.T) {
 	require.Eventually(t, func() bool { return get[int](t, n, `select count(*)::int4 `+listeners) == 1 }, 30*time.Second, time.Millisecond)
 }
 
-// contended waits until the store knows of a waiter.
-func (n *node) contended(t *testing.T, name string) {
+// contended waits until the store knows of a waiter for "k".
+func (n *node) contended(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return n.look(t, name).Contended }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.look(t, "k").Contended }, 30*time.Second, time.Millisecond)
 }
 
 const hour = time.Hour
@@ -66,7 +66,7 @@ func TestAReleaseIsHeardByAnotherNode(t *testing.T) {
 		go func() {
 			got <- there.Do(t.Context(), "k", &lock.AcquireOptions{Wait: hour, Lease: hour}, func(context.Context) error { return nil })
 		}()
-		holder.contended(t, "k")
+		holder.contended(t)
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, <-got)
 	}
@@ -83,7 +83,7 @@ func TestWhatIsNotHeardIsFound(t *testing.T) {
 	go func() {
 		got <- there.Do(t.Context(), "k", &lock.AcquireOptions{Wait: hour, Lease: hour}, func(context.Context) error { return nil })
 	}()
-	holder.contended(t, "k")
+	holder.contended(t)
 	require.Equal(t, 1, get[int](t, holder, `select count(pg_terminate_backend(pid))::int4 `+listeners))
 	require.Equal(t, lock.Released, holder.release(t, "k", a))
 	require.NoError(t, <-got)
@@ -107,7 +107,7 @@ func TestWaitersLeaveTheHolderItsConnections(t *testing.T) {
 			}
 		})
 	}
-	n.contended(t, "k")
+	n.contended(t)
 	for range 50 {
 		n.exec(t, `select pg_sleep(0.002)`)
 	}

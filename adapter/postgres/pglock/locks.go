@@ -20,10 +20,10 @@ type Options struct {
 
 // Locks implements [lock.Driver] and [lock.Listener] with a row of caskeleton.lock_lease for each held key. Safe for concurrent use.
 type Locks struct {
-	db        *postgres.DB
-	errs      *postgres.Classifier
-	listenDSN string
-	quiet     time.Duration
+	db              *postgres.DB
+	errs            *postgres.Classifier
+	listenDSN       string
+	quiet, farewell time.Duration
 }
 
 var (
@@ -46,7 +46,7 @@ func New(db *postgres.DB, o *Options) (*Locks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locks{db: db, errs: errs, listenDSN: o.ListenDSN, quiet: quiet}, nil
+	return &Locks{db: db, errs: errs, listenDSN: o.ListenDSN, quiet: quiet, farewell: farewell}, nil
 }
 
 // maxLease is what an interval times a number of microseconds expresses exactly: the number is a double.

@@ -1,12 +1,14 @@
 package pglock_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +70,40 @@ func TestStatements(t *testing.T) {
 		require.Equal(t, 1, count(func() { n.acquire(t, "k", newToken(), time.Hour, true) }), mode)
 		require.Equal(t, 1, count(func() { n.release(t, "k", a) }), mode)
 	}
+}
+
+// TestAHandOverAmongManyWaiters counts the statements of two nodes with a hundred waiters each, of which one hears of releases.
+func TestAHandOverAmongManyWaiters(t *testing.T) {
+	const waiters = 200
+	s := newServer(t, "read committed")
+	nodes := []*node{newNode(t, postgres.Config{DSN: s.DSN(), MaxConns: 2}), newNode(t, postgres.Config{DSN: s.DSN(), MaxConns: 2})}
+	lockers := []*lock.Locker{nodes[0].locker(t, 0), nodes[1].locker(t, 0)}
+	nodes[0].run(t, lockers[0])
+	held, err := lockers[1].Acquire(t.Context(), "k", &lock.AcquireOptions{Lease: hour})
+	require.NoError(t, err)
+	var inside, ran atomic.Int32
+	var waiting sync.WaitGroup
+	for i := range waiters {
+		waiting.Go(func() {
+			if err := lockers[i%2].Do(t.Context(), "k", &lock.AcquireOptions{Wait: hour, Lease: hour}, func(context.Context) error {
+				if inside.Add(1) > 1 {
+					t.Error("two at once")
+				}
+				ran.Add(1)
+				inside.Add(-1)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodes[0].contended(t)
+	const statement = `LOG: +(statement|execute [^:]*): `
+	before := len(s.log(t, statement))
+	require.NoError(t, held.Release(t.Context()))
+	waiting.Wait()
+	require.EqualValues(t, waiters, ran.Load())
+	require.LessOrEqual(t, len(s.log(t, statement))-before, 20*waiters)
 }
 
 // TestContentionLeavesNoErrorInTheLog: everything at once on few keys, whose leases are over as soon as they begin.
