@@ -56,8 +56,12 @@ func newLease(ctx context.Context, a *attempt, sent time.Time) (*Lease, bool) {
 func (l *Lease) Key() string { return l.key.Name }
 
 // Done is closed when the lease is released, lost or over. The last is judged by this process's own clock, counted from before the lease was asked
-// for and a little early, so that it is closed before anyone else can hold the key.
-func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
+// for and a little early, so that it is closed before anyone else can hold the key. Each call asks the clock, and so knows after a process was starved
+// or stopped for a while what a timer will only tell in a moment.
+func (l *Lease) Done() <-chan struct{} {
+	l.expire()
+	return l.ctx.Done()
+}
 
 // Context returns a context that ends with the lease, the cause being [ErrLeaseExpired] where it was lost, and in which taking the key again fails
 // with [ErrAlreadyHeld]. The caller calls cancel once it needs it no more.
@@ -102,7 +106,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.result
 }
 
-// expire is what the timer calls. A lease that was renewed meanwhile goes on.
+// expire ends a lease whose time is over. One that was renewed since its timer was set goes on.
 func (l *Lease) expire() {
 	l.mu.Lock()
 	early := time.Now().Before(l.deadline)

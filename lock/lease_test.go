@@ -47,6 +47,18 @@ func TestTheHolderKnowsFirst(t *testing.T) {
 	}
 }
 
+func TestATimerThatIsLateIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(b *bench) {
+		l := b.take("k", 2*time.Second)
+		lock.Starve(l)
+		b.pass(1900*time.Millisecond - 1)
+		require.False(b, over(l))
+		b.pass(1)
+		require.True(b, over(l))
+		require.NoError(b, l.Release(b.Context()))
+	})
+}
+
 func TestTheContextOfALease(t *testing.T) {
 	bubble(t, func(b *bench) {
 		l := b.take("k", time.Minute)
