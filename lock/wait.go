@@ -58,15 +58,16 @@ func (a *attempt) try(ctx context.Context) (*Lease, Holder, error) {
 		return nil, Holder{}, err
 	}
 	sent := time.Now()
-	h, err := call(ctx, a.patience(), func(ctx context.Context) (Holder, error) {
-		return a.locker.driver.Acquire(ctx, a.key, a.token, a.bounds.Lease, a.bounds.Wait > 0)
+	h, err := call(ctx, a.patience(), func(ctx context.Context) (h Holder, err error) {
+		h, err = a.locker.driver.Acquire(ctx, a.key, a.token, a.bounds.Lease, a.bounds.Wait > 0)
+		a.held = a.held || collided(err) // should the next try be cut off by the end of the wait
+		return h, err
 	})
 	switch {
 	case err == nil && h.Held:
 		a.held = true
 		return nil, h, nil
 	case collided(err):
-		a.held = true
 		return nil, Holder{Held: true, Contended: true}, nil
 	case err == nil && ctx.Err() == nil:
 		lease, ok := newLease(ctx, a, sent)

@@ -270,6 +270,24 @@ func TestCollisionsAreContention(t *testing.T) {
 	}
 }
 
+// The wait may end within a try, which then says nothing of the collisions before.
+func TestCollisionsAreContentionToTheLastTry(t *testing.T) {
+	bubble(t, func(b *bench) {
+		began := time.Now()
+		b.store.be(on("acquire", func(ctx context.Context) error {
+			if time.Since(began) < 2900*time.Millisecond {
+				return fault.New(fault.DBSerializationFailure, "store.Acquire", nil)
+			}
+			<-ctx.Done()
+			return fault.New(fault.DBStatementTimeout, "store.Acquire", ctx.Err())
+		}), nil)
+		w := b.wait(b.Context(), b.Locker, 3*time.Second)
+		<-w.done
+		require.ErrorIs(b, w.err, fault.LockAcquisitionTimeout)
+		require.Equal(b, 3*time.Second, w.took)
+	})
+}
+
 // TestAnAnswerThatIsLostLeavesNothing: the store granted, and the caller was told that it failed.
 func TestAnAnswerThatIsLostLeavesNothing(t *testing.T) {
 	bubble(t, func(b *bench) {
