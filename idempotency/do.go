@@ -24,27 +24,26 @@ type Outcome[T any] struct {
 //
 // Codes: IDEMPOTENCY_KEY_REQUIRED and IDEMPOTENCY_KEY_INVALID (nothing was looked up), IDEMPOTENCY_KEY_REUSED (fp differs from the
 // first one's), IDEMPOTENCY_IN_PROGRESS with a time to wait, IDEMPOTENCY_ABANDONED, those of the transaction and of fn. After
-// DB_COMMIT_UNKNOWN the same key may be sent again: it is answered, or run if nothing was committed.
+// DB_COMMIT_UNKNOWN, which also has a time to wait, the same key may be sent again: it is answered, or run if nothing was committed.
 func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, t *tx.Tx) (T, error)) (Outcome[T], error) {
 	if g.runner.Active(ctx) {
 		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", nil)
 	}
-	claim, rec, err := g.claim(ctx, key, fp)
+	own, rec, err := g.claim(ctx, key, fp)
 	if err != nil {
 		return Outcome[T]{}, err
 	}
 	if rec != nil {
-		v, err := decode[T](rec.Payload)
-		return Outcome[T]{v, true, rec.State == Failed}, err
+		return replay[T](ctx, g, rec)
 	}
 
 	settled := false
 	defer func() {
 		if !settled { // fn panicked, or ended its goroutine
-			g.release(ctx, claim)
+			g.release(ctx, own.Claim)
 		}
 	}()
-	out, err := run(ctx, g, claim, fn)
+	out, err := run(ctx, g, own, fn)
 	settled = true
 	switch {
 	case err == nil:
@@ -53,18 +52,31 @@ func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(c
 		// The claim stays: releasing it could let a repeat run beside a transaction that is still committing.
 		return Outcome[T]{}, &fault.Error{Code: fault.DBCommitUnknown, Op: "idempotency.Do", Err: err, After: retryAfter}
 	case errors.Is(err, ErrRejected):
-		return reject(ctx, g, claim, out)
+		return reject(ctx, g, own.Claim, out)
 	case errors.Is(err, ErrStale):
-		return Outcome[T]{}, &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", Err: err, After: retryAfter}
+		return Outcome[T]{}, errInProgress(err)
+	case errors.Is(err, ErrRival):
+		g.release(ctx, own.Claim)
+		return Outcome[T]{}, errInProgress(err)
 	}
-	g.release(ctx, claim)
+	g.release(ctx, own.Claim)
 	return Outcome[T]{}, err
 }
 
+// replay returns what is stored.
+func replay[T any](ctx context.Context, g *Guard, rec *Record) (Outcome[T], error) {
+	payload, err := g.load(ctx, rec.Answer)
+	if err != nil {
+		return Outcome[T]{}, err
+	}
+	v, err := decode[T](payload)
+	return Outcome[T]{v, true, rec.State == Failed}, err
+}
+
 // run executes fn between Start and Complete. The outcome is meaningful where the error is nil or ErrRejected.
-func run[T any](ctx context.Context, g *Guard, claim Claim, fn func(ctx context.Context, t *tx.Tx) (T, error)) (out Outcome[T], err error) {
+func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Context, t *tx.Tx) (T, error)) (out Outcome[T], err error) {
 	err = g.runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if err := g.driver.Start(ctx, t, claim); err != nil {
+		if err := g.driver.Start(ctx, t, own.Claim, own.others); err != nil {
 			return err
 		}
 		v, err := fn(ctx, t)
@@ -72,28 +84,30 @@ func run[T any](ctx context.Context, g *Guard, claim Claim, fn func(ctx context.
 		if err != nil {
 			return err
 		}
-		payload, err := encode(&v, g.opts.InlineLimit)
+		a, err := answer(ctx, g, own.Claim, &v)
 		if err != nil {
 			return err
 		}
-		return g.driver.Complete(ctx, t, claim, payload)
+		return g.driver.Complete(ctx, t, own.Claim, a)
 	})
 	return out, err
 }
 
 // reject stores a refusal, now that the transaction is rolled back. A refusal that could not be stored is not given either: a repeat
 // might be told something else.
-func reject[T any](ctx context.Context, g *Guard, claim Claim, out Outcome[T]) (Outcome[T], error) {
-	payload, err := encode(&out.Value, g.opts.InlineLimit)
-	if err != nil {
-		g.release(ctx, claim)
-		return Outcome[T]{}, err
-	}
-	err = g.settle(ctx, func(ctx context.Context) error { return g.driver.Fail(ctx, claim, payload) })
-	if errors.Is(err, ErrStale) {
-		err = &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", Err: err, After: retryAfter}
-	}
-	if err != nil {
+func reject[T any](ctx context.Context, g *Guard, c Claim, out Outcome[T]) (Outcome[T], error) {
+	err := g.detached(ctx, func(ctx context.Context) error {
+		a, err := answer(ctx, g, c, &out.Value)
+		if err != nil {
+			g.release(ctx, c)
+			return err
+		}
+		return g.driver.Settle(ctx, c, Claimed, Failed, a)
+	})
+	switch {
+	case errors.Is(err, ErrStale):
+		return Outcome[T]{}, errInProgress(err)
+	case err != nil:
 		return Outcome[T]{}, err
 	}
 	out.Rejected = true

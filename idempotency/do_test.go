@@ -131,7 +131,7 @@ func TestAFailureReleasesTheClaim(t *testing.T) {
 		"error":       func(context.Context, func()) (string, error) { return "", errBoom },
 		"panic":       func(context.Context, func()) (string, error) { panic("at the disco") },
 		"client gone": func(ctx context.Context, cancel func()) (string, error) { cancel(); return "", ctx.Err() },
-		"too large":   func(context.Context, func()) (string, error) { return strings.Repeat("x", 8<<10), nil },
+		"too large":   func(context.Context, func()) (string, error) { return strings.Repeat("x", 16<<20), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, runs := newStore(), 0
@@ -153,7 +153,7 @@ func TestAFailureReleasesTheClaim(t *testing.T) {
 }
 
 func TestTooLargeAnAnswerIsNamed(t *testing.T) {
-	g, _ := newGuard(t, newStore(), &idempotency.Options{InlineLimit: 10})
+	g, _ := newGuard(t, newStore(), &idempotency.Options{InlineLimit: 5, AnswerLimit: 10})
 	_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) { return "12345678", nil })
 	require.NoError(t, err, "10 bytes as JSON")
 	other := key
@@ -182,7 +182,7 @@ func TestARejectionIsAnAnswer(t *testing.T) {
 func TestARejectionThatCannotBeStoredIsNotGiven(t *testing.T) {
 	s := newStore()
 	g, _ := newGuard(t, s, nil)
-	s.failErr = fault.DBUnavailable
+	s.failErr, s.failing["fail"] = fault.DBUnavailable, 1
 	_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) {
 		return "sold out", idempotency.ErrRejected
 	})
@@ -339,6 +339,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"Lease is 1":  {Lease: 1},
 		"Expiry":      {Expiry: time.Second, Lease: time.Minute},
 		"InlineLimit": {InlineLimit: 2 << 20},
+		"AnswerLimit": {AnswerLimit: 8<<10 - 1},
 		"Owner":       {Owner: strings.Repeat("o", 65)},
 	} {
 		_, err = idempotency.New(s, runner, keys, &o)

@@ -6,10 +6,17 @@ var (
 	// ErrRejected is returned by an operation, beside a value, to say: undo what was done, and yet store the value as the answer that
 	// every repeat gets. It is for refusals that would not change if the request were sent again.
 	ErrRejected = errors.New("idempotency: rejected; the value is the answer")
-	// ErrStale is what a driver tells an owner whose claim is not its own any more; nothing was changed.
+	// ErrNoEffect is returned by an operation of [DoExternal], alone or wrapped with its reason, to say: nothing took effect anywhere, and
+	// a repeat may run. Any other error leaves open what was done.
+	ErrNoEffect = errors.New("idempotency: nothing took effect")
+	// ErrStale is what an owner is told whose claim is not its own any more, and an operator whose record has changed; nothing was changed.
 	ErrStale = errors.New("idempotency: the claim is held by another operation, or gone")
-	// ErrOtherSecret is what a driver says of a secret that is not the one its records were made with.
+	// ErrRival is what a driver tells the owner of a record beside which there is one of the same key under another version.
+	ErrRival = errors.New("idempotency: the key is claimed under another version too")
+	// ErrOtherSecret is what a driver says of secrets that are not those its records were made with.
 	ErrOtherSecret = errors.New("idempotency: the store knows another secret")
 	// ErrAnswerTooLarge fails an operation whose answer could not be stored, before it commits.
-	ErrAnswerTooLarge = errors.New("idempotency: the answer is over the inline limit")
+	ErrAnswerTooLarge = errors.New("idempotency: the answer is over the limit")
+	// ErrNoRecord says that there is no record of a key or a scope.
+	ErrNoRecord = errors.New("idempotency: there is no such record")
 )

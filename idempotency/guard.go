@@ -5,37 +5,18 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"time"
-
-	"go.opentelemetry.io/otel/metric"
 
 	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
 const (
-	maxLooks       = 5               // how often a record may vanish under a claim before the caller is told to come back
-	retryAfter     = time.Second     // what a duplicate is told to wait
-	settleTimeout  = 5 * time.Second // bound on releasing or failing a claim, which the caller's cancellation does not reach
-	defaultLease   = 30 * time.Second
-	defaultExpiry  = 24 * time.Hour
-	defaultInline  = 8 << 10
-	ownerNameBytes = 64
+	maxLooks      = 5               // how often a record may vanish under a claim before the caller is told to come back
+	retryAfter    = time.Second     // what a duplicate is told to wait
+	settleTimeout = 5 * time.Second // bound on the last operations on a claim, which the caller's cancellation does not reach
 )
-
-// MaxInlineLimit is the largest [Options.InlineLimit], in bytes.
-const MaxInlineLimit = 1 << 20
-
-// Options configure a [Guard]. The zero value is the default.
-type Options struct {
-	Lease       time.Duration // until the claim of an owner that died may be taken over; 0 means 30 s
-	Expiry      time.Duration // how long an answer is kept at least, counted from the claim; 0 means 24 h
-	InlineLimit int           // size of the largest answer in bytes, as stored; at most MaxInlineLimit; 0 means 8 KiB
-	Owner       string        // names this process in the records; "" means a random name
-	Meter       metric.MeterProvider
-	Logger      *slog.Logger
-}
 
 // Guard claims keys and stores answers. Safe for concurrent use.
 type Guard struct {
@@ -44,6 +25,7 @@ type Guard struct {
 	keys    Keyring
 	opts    Options
 	metrics metrics
+	invalid error // why a guard of With can do nothing
 }
 
 // New returns a guard that stores its records with d, in transactions of r.
@@ -63,60 +45,46 @@ func New(d Driver, r *tx.Runner, keys Keyring, o *Options) (*Guard, error) {
 	return g, err
 }
 
-// fill sets defaults and refuses what cannot work.
-func (o *Options) fill() error {
-	switch {
-	case o.Lease < 0 || o.Lease > 0 && o.Lease < time.Millisecond:
-		return fmt.Errorf("idempotency: Lease is %v; it must be 1 ms or more, or 0 for %v", o.Lease, defaultLease)
-	case o.Expiry < 0:
-		return fmt.Errorf("idempotency: Expiry is %v; it must be positive, or 0 for %v", o.Expiry, defaultExpiry)
-	case o.InlineLimit < 0 || o.InlineLimit > MaxInlineLimit:
-		return fmt.Errorf("idempotency: InlineLimit is %d; use 1 to %d bytes, or 0 for %d", o.InlineLimit, MaxInlineLimit, defaultInline)
-	case len(o.Owner) > ownerNameBytes:
-		return fmt.Errorf("idempotency: Owner has %d bytes; at most %d are stored", len(o.Owner), ownerNameBytes)
-	}
-	if o.Lease == 0 {
-		o.Lease = defaultLease
-	}
-	if o.Expiry == 0 {
-		o.Expiry = defaultExpiry
-	}
-	if o.Expiry < o.Lease {
-		return fmt.Errorf("idempotency: Expiry is %v, shorter than Lease, %v", o.Expiry, o.Lease)
-	}
-	if o.InlineLimit == 0 {
-		o.InlineLimit = defaultInline
-	}
-	if o.Owner == "" {
-		o.Owner = rand.Text()
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	return nil
-}
-
-// Enroll makes sure that the guard's secret is the one that the store knows, and makes it known to an empty one. Call it before the first
-// [Do]: under another secret no repeat is recognised. It returns [ErrOtherSecret], which no retry mends, or what kept it from asking.
+// Enroll makes sure that the guard's keyring has each version that the store knows, with the same secret, and makes the others known. Call
+// it before the first [Do]: under another secret no repeat is recognised. The current version must be known already, unless none is:
+// instances that do not have it would run repeats of what is claimed under it, so that it is rolled out by [Keyring.Accept] first.
+// It returns [ErrOtherSecret], which no retry mends, or what kept it from asking.
 func (g *Guard) Enroll(ctx context.Context) error {
-	if err := g.driver.Enroll(ctx, g.keys.version, g.keys.check()); err != nil {
+	if err := g.driver.Enroll(ctx, g.keys.version, g.keys.checks()); err != nil {
 		return fmt.Errorf("idempotency: enroll key version %s: %w", g.keys.version, err)
 	}
 	return nil
 }
 
-// claim makes the record of an operation ours, or says what stands there. The answered record is returned with a zero Claim.
-func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (Claim, *Record, error) {
-	if err := key.validate(); err != nil {
-		return Claim{}, nil, err
+// Retire has the store forget a key version that no record is of any more, so that instances start without it, and tells whether it did.
+// Call it when no instance signs by the version.
+func (g *Guard) Retire(ctx context.Context, version string) (bool, error) {
+	return g.driver.Retire(ctx, version)
+}
+
+// turn is a claim that was made for one operation.
+type turn struct {
+	Claim
+	others []Scope // what the same key is claimed as by those who have another current version
+}
+
+// claim makes the record of an operation ours, or says what stands there. The answered record is returned with a zero turn.
+func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (turn, *Record, error) {
+	if g.invalid != nil {
+		return turn{}, nil, g.invalid
 	}
+	if err := key.validate(); err != nil {
+		return turn{}, nil, err
+	}
+	scopes := g.keys.scopes(key)
 	req := Request{
-		Scope: g.keys.scope(key), KeyVersion: g.keys.version, Tenant: key.Tenant, Route: key.Method + " " + key.Route, Fingerprint: fp,
+		Scope: scopes[0], Former: scopes[1:], KeyVersion: g.keys.version, Tenant: key.Tenant, Route: key.Method + " " + key.Route, Fingerprint: fp,
 		Owner: g.opts.Owner, Operation: rand.Text(), Lease: g.opts.Lease, Expiry: g.opts.Expiry,
 	}
-	claim, rec, outcome, err := g.look(ctx, req)
+	c, rec, outcome, err := g.look(ctx, req)
 	g.metrics.claimed(ctx, outcome)
-	return claim, rec, err
+	others := slices.DeleteFunc(scopes, func(s Scope) bool { return s == c.Scope })
+	return turn{c, others}, rec, err
 }
 
 func (g *Guard) look(ctx context.Context, req Request) (Claim, *Record, string, error) {
@@ -134,30 +102,40 @@ func (g *Guard) look(ctx context.Context, req Request) (Claim, *Record, string, 
 			return Claim{}, nil, outcomeReused, fault.New(fault.IdempotencyKeyReused, "idempotency.Do", nil)
 		case rec.State == Completed || rec.State == Failed:
 			return Claim{}, &rec, outcomeReplayed, nil
-		case rec.State == Abandoned, rec.State == Executing && rec.LeaseExpired:
+		case rec.State == Abandoned:
 			return Claim{}, nil, outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", nil)
-		case rec.State == Executing || !rec.LeaseExpired:
-			return Claim{}, nil, outcomeInProgress, errInProgress()
+		case !rec.LeaseExpired:
+			return Claim{}, nil, outcomeInProgress, errInProgress(nil)
+		case rec.State == Executing:
+			marked, err := g.driver.Abandon(ctx, rec.Claim)
+			switch {
+			case err != nil:
+				return Claim{}, nil, outcomeError, err
+			case marked:
+				g.metrics.abandoned.Add(ctx, 1)
+				return Claim{}, nil, outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", nil)
+			}
+			continue // it was renewed, or ended
 		}
-		claim, taken, err := g.driver.TakeOver(ctx, rec.Claim, req)
+		c, taken, err := g.driver.TakeOver(ctx, rec.Claim, req)
 		switch {
 		case err != nil:
-			g.forget(ctx, err, Claim{Scope: req.Scope, Owner: req.Owner, Attempt: rec.Attempt + 1, Operation: req.Operation, Revision: rec.Revision + 1})
+			g.forget(ctx, err, Claim{Scope: rec.Scope, Owner: req.Owner, Attempt: rec.Attempt + 1, Operation: req.Operation, Revision: rec.Revision + 1})
 			return Claim{}, nil, outcomeError, err
 		case taken:
-			return claim, nil, outcomeTakenOver, nil
+			return c, nil, outcomeTakenOver, nil
 		}
-		return Claim{}, nil, outcomeInProgress, errInProgress()
+		return Claim{}, nil, outcomeInProgress, errInProgress(nil)
 	}
-	return Claim{}, nil, outcomeInProgress, errInProgress()
+	return Claim{}, nil, outcomeInProgress, errInProgress(nil)
 }
 
-func errInProgress() error {
-	return &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", After: retryAfter}
+func errInProgress(cause error) error {
+	return &fault.Error{Code: fault.IdempotencyInProgress, Op: "idempotency.Do", Err: cause, After: retryAfter}
 }
 
-// settle runs the last operation on a claim, although the caller may be gone.
-func (g *Guard) settle(ctx context.Context, op func(ctx context.Context) error) error {
+// detached runs what ends an operation although the caller may be gone.
+func (g *Guard) detached(ctx context.Context, op func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	return op(ctx)
@@ -173,7 +151,7 @@ func (g *Guard) forget(ctx context.Context, err error, c Claim) {
 
 // release gives a claim back. That it could not is no more than a delay for the next one, until the lease expires.
 func (g *Guard) release(ctx context.Context, c Claim) {
-	err := g.settle(ctx, func(ctx context.Context) error { return g.driver.Release(ctx, c) })
+	err := g.detached(ctx, func(ctx context.Context) error { return g.driver.Settle(ctx, c, Claimed, released, Answer{}) })
 	if err != nil && !errors.Is(err, ErrStale) {
 		g.opts.Logger.WarnContext(ctx, "idempotency claim not released; it expires with its lease", "error", err)
 	}

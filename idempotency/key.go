@@ -4,10 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"caskeleton.dev/fault"
 )
@@ -48,11 +50,24 @@ func (k Key) validate() error {
 // Scope is the digest under which a key's record is stored.
 type Scope [sha256.Size]byte
 
+// String returns the scope in hexadecimal.
+func (s Scope) String() string { return hex.EncodeToString(s[:]) }
+
+// ParseScope reads what [Scope.String] wrote.
+func ParseScope(text string) (Scope, error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(Scope{}) {
+		return Scope{}, fmt.Errorf("idempotency: %q is no scope; give its %d hexadecimal digits", text, 2*len(Scope{}))
+	}
+	return Scope(b), nil
+}
+
 // Keyring turns keys into scopes with an HMAC secret, so that whoever reads the table cannot test guesses of what clients sent. The
 // zero Keyring is not valid.
 type Keyring struct {
 	version string
 	secret  []byte
+	others  []Keyring // of one version each
 }
 
 // MinSecret is the least size of a secret in bytes, that of SHA-256's output: RFC 2104 section 3 discourages shorter HMAC keys.
@@ -67,7 +82,44 @@ func NewKeyring(version string, secret []byte) (Keyring, error) {
 	if len(secret) < MinSecret {
 		return Keyring{}, fmt.Errorf("idempotency: the secret of key version %s has %d bytes; at least %d random bytes are needed", version, len(secret), MinSecret)
 	}
-	return Keyring{version, append([]byte(nil), secret...)}, nil
+	return Keyring{version: version, secret: append([]byte(nil), secret...)}, nil
+}
+
+// Accept returns a keyring that also finds what was recorded under another version, and records nothing under it. A new version is
+// accepted by all instances first, and becomes the first one of their keyrings afterwards: one that does not know it would run repeats.
+func (r Keyring) Accept(version string, secret []byte) (Keyring, error) {
+	other, err := NewKeyring(version, secret)
+	if err != nil {
+		return Keyring{}, err
+	}
+	for _, known := range r.all() {
+		if known.version == version {
+			return Keyring{}, fmt.Errorf("idempotency: the key version %s is given twice; a version is one secret", version)
+		}
+	}
+	r.others = append(slices.Clone(r.others), other)
+	return r, nil
+}
+
+// all returns the versions, the current one first.
+func (r Keyring) all() []Keyring { return append([]Keyring{r}, r.others...) }
+
+// scopes returns what a key is found under, the current version first.
+func (r Keyring) scopes(k Key) []Scope {
+	scopes := make([]Scope, 0, 1+len(r.others))
+	for _, v := range r.all() {
+		scopes = append(scopes, v.scope(k))
+	}
+	return scopes
+}
+
+// checks returns what the secrets are known by, by version.
+func (r Keyring) checks() map[string][]byte {
+	checks := make(map[string][]byte, 1+len(r.others))
+	for _, v := range r.all() {
+		checks[v.version] = v.check()
+	}
+	return checks
 }
 
 // scope is HMAC-SHA-256 over the parts, each behind its length, so that no two lists of parts read the same.

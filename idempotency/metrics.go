@@ -21,7 +21,7 @@ const (
 )
 
 type metrics struct {
-	claim, replay metric.Int64Counter
+	claim, replay, abandoned, reaped metric.Int64Counter
 }
 
 func newMetrics(p metric.MeterProvider) (metrics, error) {
@@ -31,7 +31,9 @@ func newMetrics(p metric.MeterProvider) (metrics, error) {
 	meter := p.Meter("caskeleton.dev/idempotency")
 	claim, err1 := meter.Int64Counter("idempotency.claim", metric.WithUnit("{claim}"), metric.WithDescription("Claims of idempotency keys, by outcome."))
 	replay, err2 := meter.Int64Counter("idempotency.replay", metric.WithUnit("{replay}"), metric.WithDescription("Answers given from the store."))
-	return metrics{claim, replay}, errors.Join(err1, err2)
+	abandoned, err3 := meter.Int64Counter("idempotency.abandoned", metric.WithUnit("{record}"), metric.WithDescription("Operations outside the database that were found interrupted."))
+	reaped, err4 := meter.Int64Counter("idempotency.reaped", metric.WithUnit("{record}"), metric.WithDescription("Expired records that were deleted."))
+	return metrics{claim, replay, abandoned, reaped}, errors.Join(err1, err2, err3, err4)
 }
 
 func (m metrics) claimed(ctx context.Context, outcome string) {

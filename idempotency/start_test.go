@@ -14,7 +14,7 @@ import (
 // unstartable is a store whose records cannot be locked.
 type unstartable struct{ *store }
 
-func (unstartable) Start(context.Context, *tx.Tx, idempotency.Claim) error {
+func (unstartable) Start(context.Context, *tx.Tx, idempotency.Claim, []idempotency.Scope) error {
 	return fault.New(fault.DBLockTimeout, "store.Start", nil)
 }
 

@@ -113,7 +113,7 @@ func (l *cutlab) cut(t *testing.T, n int64, s side, mode proxytest.Mode, e evide
 		require.NoError(t, err)
 		pids <- backend(t, q)
 		if e == answer {
-			require.NoError(t, s.records.Start(ctx, w, claim))
+			require.NoError(t, s.records.Start(ctx, w, claim, nil))
 		}
 		exec(t, q, "insert into shop.cut (n) values ($1)", n)
 		require.NoError(t, w.AfterCommit(func(context.Context) error { got.hook = true; return nil }))
@@ -121,7 +121,7 @@ func (l *cutlab) cut(t *testing.T, n int64, s side, mode proxytest.Mode, e evide
 		case event:
 			err = s.outbox.Append(ctx, w, outbox.Event{Type: "cut.made", AggregateType: "cut", AggregateID: "1", Payload: []byte("x")})
 		case answer:
-			err = s.records.Complete(ctx, w, claim, []byte("done"))
+			err = s.records.Complete(ctx, w, claim, idempotency.Answer{Payload: []byte("done")})
 		}
 		return n, err
 	})

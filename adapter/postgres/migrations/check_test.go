@@ -121,9 +121,10 @@ func TestStatus(t *testing.T) {
 			{Version: 4, File: "00004_d.sql", State: StateApplied},
 			{Version: 5, File: "00005_e.sql", State: StatePending},
 		}},
-		{Stream: "idempotency", Want: 2, Files: []FileStatus{
+		{Stream: "idempotency", Want: 3, Files: []FileStatus{
 			{Version: 1, File: "00001_idempotency_record.sql", State: StatePending},
 			{Version: 2, File: "00002_idempotency_key.sql", State: StatePending},
+			{Version: 3, File: "00003_external_effects.sql", State: StatePending},
 		}},
 	}
 	require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreFields(FileStatus{}, "AppliedAt")))

@@ -3,36 +3,84 @@ package pgidempotency
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"caskeleton.dev/idempotency"
 )
 
-// enrollSQL has no effect beside an enrolled key of any version: a unique index allows one row.
-const enrollSQL = `insert into caskeleton.idempotency_key (version, check_value) values ($1, $2::bytea) on conflict do nothing`
+// enrollSQL has no effect where somebody else has enrolled a version meanwhile: a unique index allows each ordinal once.
+const enrollSQL = `insert into caskeleton.idempotency_key (version, check_value, ordinal) values ($1, $2::bytea, $3) on conflict do nothing`
 
-const enrolledSQL = `select version, check_value from caskeleton.idempotency_key`
+const enrolledSQL = `select version, check_value, ordinal from caskeleton.idempotency_key order by ordinal`
 
-// Enroll implements idempotency.Driver. It reads in a second statement: the first one's snapshot may be older than the row it met.
-func (r *Records) Enroll(ctx context.Context, version string, check []byte) error {
-	if _, err := r.db.Exec(ctx, enrollSQL, version, check); err != nil {
-		return err
+type enrolled struct {
+	version string
+	check   []byte
+	ordinal int
+}
+
+// Enroll implements idempotency.Driver. It adds a version at a time, and looks again each time: what it added by may have been old.
+func (r *Records) Enroll(ctx context.Context, current string, checks map[string][]byte) error {
+	for {
+		rows, err := r.db.Query(ctx, enrolledSQL)
+		if err != nil {
+			return err
+		}
+		known, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e enrolled, err error) {
+			return e, row.Scan(&e.version, &e.check, &e.ordinal)
+		})
+		if err != nil {
+			return err
+		}
+		missing, err := compare(known, current, checks)
+		if err != nil || missing == "" {
+			return err
+		}
+		ordinal := 1
+		if len(known) > 0 {
+			ordinal += known[len(known)-1].ordinal
+		}
+		if _, err := r.db.Exec(ctx, enrollSQL, missing, checks[missing], ordinal); err != nil {
+			return err
+		}
 	}
-	var known string
-	var value []byte
-	err := r.db.QueryRow(ctx, enrolledSQL).Scan(&known, &value)
+}
+
+// compare returns a version that is to be enrolled next, or "".
+func compare(known []enrolled, current string, checks map[string][]byte) (missing string, err error) {
+	unknown := maps.Clone(checks)
+	for _, k := range known {
+		check, ok := checks[k.version]
+		switch {
+		case !ok:
+			return "", fmt.Errorf("%w: that of version %s", idempotency.ErrOtherSecret, k.version)
+		case !bytes.Equal(k.check, check):
+			return "", fmt.Errorf("%w under version %s", idempotency.ErrOtherSecret, k.version)
+		}
+		delete(unknown, k.version)
+	}
+	_, fresh := unknown[current]
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("pgidempotency: the key was deleted while it was enrolled: %w", err)
-	case err != nil:
-		return err
-	case known != version:
-		return fmt.Errorf("%w: that of version %s", idempotency.ErrOtherSecret, known)
-	case !bytes.Equal(value, check):
-		return fmt.Errorf("%w under this version", idempotency.ErrOtherSecret)
+	case fresh && len(known) > 0:
+		return "", fmt.Errorf("%w, and not that of version %s: let all instances accept it first, and claim by %s until then",
+			idempotency.ErrOtherSecret, current, known[len(known)-1].version)
+	case fresh:
+		return current, nil
+	case len(unknown) == 0:
+		return "", nil
 	}
-	return nil
+	return slices.Min(slices.Collect(maps.Keys(unknown))), nil
+}
+
+const retireSQL = `delete from caskeleton.idempotency_key k where k.version = $1
+  and not exists (select from caskeleton.idempotency_record r where r.key_version = k.version)`
+
+// Retire implements idempotency.Driver.
+func (r *Records) Retire(ctx context.Context, version string) (bool, error) {
+	tag, err := r.db.Exec(ctx, retireSQL, version)
+	return tag.RowsAffected() == 1, err
 }

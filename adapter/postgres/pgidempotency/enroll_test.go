@@ -14,20 +14,39 @@ func TestEnroll(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			f := newFixture(t, mode)
-			require.NoError(t, f.records.Enroll(t.Context(), "1", []byte("check")))
-			require.NoError(t, f.records.Enroll(t.Context(), "1", []byte("check")), "again")
-			err := f.records.Enroll(t.Context(), "1", []byte("other"))
-			require.ErrorIs(t, err, idempotency.ErrOtherSecret)
-			require.ErrorContains(t, err, "under this version")
-			err = f.records.Enroll(t.Context(), "2", []byte("check"))
-			require.ErrorIs(t, err, idempotency.ErrOtherSecret)
-			require.ErrorContains(t, err, "that of version 1")
-			require.NoError(t, f.records.Enroll(t.Context(), "1", []byte("check")), "the others changed nothing")
+			enroll := func(current string, pairs ...string) error {
+				checks := map[string][]byte{}
+				for i := 0; i < len(pairs); i += 2 {
+					checks[pairs[i]] = []byte(pairs[i+1])
+				}
+				return f.records.Enroll(t.Context(), current, checks)
+			}
+			require.NoError(t, enroll("1", "1", "check"))
+			require.NoError(t, enroll("1", "1", "check"), "again")
+			for says, err := range map[string]error{
+				"under version 1":                    enroll("1", "1", "other"),
+				"that of version 1":                  enroll("2", "2", "check"),
+				"let all instances accept it first":  enroll("2", "1", "check", "2", "new"),
+				"and claim by 1 until then":          enroll("2", "1", "check", "2", "new"),
+				"knows another secret under version": enroll("1", "1", "other", "2", "new"),
+			} {
+				require.ErrorIs(t, err, idempotency.ErrOtherSecret)
+				require.ErrorContains(t, err, says)
+			}
+			require.NoError(t, enroll("1", "1", "check"), "the others changed nothing")
 			require.Equal(t, 1, f.enrolled(t))
+
+			require.NoError(t, enroll("1", "1", "check", "2", "new", "3", "newer"), "others are accepted")
+			require.Equal(t, 3, f.enrolled(t))
+			require.NoError(t, enroll("2", "1", "check", "2", "new", "3", "newer"), "and then become current")
+			err := enroll("1", "1", "check")
+			require.ErrorIs(t, err, idempotency.ErrOtherSecret)
+			require.ErrorContains(t, err, "that of version 2")
 
 			_, err = f.db.Exec(t.Context(), `delete from caskeleton.idempotency_key`)
 			require.NoError(t, err)
-			require.NoError(t, f.records.Enroll(t.Context(), "2", []byte("other")))
+			require.NoError(t, enroll("2", "2", "other", "3", "newer"))
+			require.Equal(t, 2, f.enrolled(t))
 		})
 	}
 }
@@ -47,7 +66,7 @@ func TestEnrollAtOnce(t *testing.T) {
 	for i := range errs {
 		ends.Go(func() {
 			start.Wait()
-			errs[i] = f.records.Enroll(t.Context(), fmt.Sprint(i%4), []byte{byte(i % 2)})
+			errs[i] = f.records.Enroll(t.Context(), fmt.Sprint(i%4), map[string][]byte{fmt.Sprint(i % 4): {byte(i % 2)}})
 		})
 	}
 	start.Done()

@@ -4,4 +4,4 @@ package pgidempotency
 var Completed = completed
 
 // JoinedSQL are the statements that run in the transaction of a caller.
-var JoinedSQL = []string{startSQL, answerSQL}
+var JoinedSQL = []string{startSQL, startBesideSQL, completeSQL, completeLargeSQL}

@@ -29,9 +29,9 @@ func TestCompleteInATransactionOfACaller(t *testing.T) {
 			require.NoError(t, err)
 			tr, j, err := postgres.Wrap(t.Context(), h)
 			require.NoError(t, err)
-			require.NoError(t, f.records.Start(t.Context(), tr, held))
-			require.NoError(t, f.records.Complete(t.Context(), tr, held, []byte("answer")))
-			require.ErrorIs(t, f.records.Complete(t.Context(), tr, held, []byte("again")), idempotency.ErrStale)
+			require.NoError(t, f.records.Start(t.Context(), tr, held, nil))
+			require.NoError(t, f.records.Complete(t.Context(), tr, held, idempotency.Answer{Payload: []byte("answer")}))
+			require.ErrorIs(t, f.records.Complete(t.Context(), tr, held, idempotency.Answer{Payload: []byte("again")}), idempotency.ErrStale)
 			if !commit {
 				require.NoError(t, h.Rollback())
 				j.RolledBack()

@@ -171,7 +171,7 @@ func TestAClaimDoesNotWaitForACommit(t *testing.T) {
 				require.NoError(t, err)
 				go func() {
 					committed <- f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
-						return errors.Join(f.records.Start(ctx, tr, c), f.records.Complete(ctx, tr, c, []byte("done")))
+						return errors.Join(f.records.Start(ctx, tr, c, nil), f.records.Complete(ctx, tr, c, idempotency.Answer{Payload: []byte("done")}))
 					})
 				}()
 				f.waits(t)
@@ -195,8 +195,8 @@ func TestTheAnswerIsThereWithTheEffectOrNotAtAll(t *testing.T) {
 			c := f.claim(t, request("a"))
 			run := func(result error) error {
 				return f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
-					require.NoError(t, f.records.Start(ctx, tr, c))
-					require.NoError(t, f.records.Complete(ctx, tr, c, payload))
+					require.NoError(t, f.records.Start(ctx, tr, c, nil))
+					require.NoError(t, f.records.Complete(ctx, tr, c, idempotency.Answer{Payload: payload}))
 					return result
 				})
 			}
@@ -220,7 +220,7 @@ func TestAnEmptyAnswerIsAnAnswer(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			f := newFixture(t, mode)
-			require.NoError(t, f.records.Fail(t.Context(), f.claim(t, request("a")), []byte{}))
+			require.NoError(t, f.records.Settle(t.Context(), f.claim(t, request("a")), idempotency.Claimed, idempotency.Failed, idempotency.Answer{Payload: []byte{}}))
 			rec, _, err := f.records.Claim(t.Context(), request("b"))
 			require.NoError(t, err)
 			require.Equal(t, idempotency.Failed, rec.State)
@@ -253,8 +253,8 @@ func TestAStaleOwnerChangesNothing(t *testing.T) {
 	require.Equal(t, idempotency.Claimed, rec.State)
 
 	for _, sql := range []string{ // and the state, whatever the rest says
-		`update caskeleton.idempotency_record set state = 'EXECUTING'`,
-		`update caskeleton.idempotency_record set state = 'COMPLETED', payload = 'x'`,
+		`update caskeleton.idempotency_record set state = 'EXECUTING', executing_since = now()`,
+		`update caskeleton.idempotency_record set state = 'COMPLETED', executing_since = null, payload = 'x'`,
 	} {
 		_, err := f.db.Exec(t.Context(), sql)
 		require.NoError(t, err)
@@ -267,13 +267,13 @@ func TestAStaleOwnerChangesNothing(t *testing.T) {
 
 func (f *fixture) refuses(t *testing.T, what string, c idempotency.Claim) {
 	t.Helper()
-	require.ErrorIs(t, f.records.Fail(t.Context(), c, []byte("x")), idempotency.ErrStale, what)
-	require.ErrorIs(t, f.records.Release(t.Context(), c), idempotency.ErrStale, what)
+	require.ErrorIs(t, f.records.Settle(t.Context(), c, idempotency.Claimed, idempotency.Failed, idempotency.Answer{Payload: []byte("x")}), idempotency.ErrStale, what)
+	require.ErrorIs(t, f.records.Settle(t.Context(), c, idempotency.Claimed, "", idempotency.Answer{}), idempotency.ErrStale, what)
 	require.ErrorIs(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
-		return f.records.Start(ctx, tr, c)
+		return f.records.Start(ctx, tr, c, nil)
 	}), idempotency.ErrStale, what)
 	require.ErrorIs(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
-		return f.records.Complete(ctx, tr, c, []byte("x"))
+		return f.records.Complete(ctx, tr, c, idempotency.Answer{Payload: []byte("x")})
 	}), idempotency.ErrStale, what)
 }
 
@@ -301,7 +301,7 @@ func TestTakeOver(t *testing.T) {
 			var kept bool
 			require.NoError(t, f.db.QueryRow(t.Context(), `select expires_at > clock_timestamp() + interval '1 hour' from caskeleton.idempotency_record`).Scan(&kept))
 			require.True(t, kept, "and its answer is kept as long as any")
-			require.NoError(t, f.records.Release(t.Context(), now))
+			require.NoError(t, f.records.Settle(t.Context(), now, idempotency.Claimed, "", idempotency.Answer{}))
 		})
 	}
 }
@@ -314,7 +314,7 @@ func TestNobodyWaitsForARunningTransaction(t *testing.T) {
 			c := f.claim(t, request("a"))
 			f.expire(t)
 			require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
-				require.NoError(t, f.records.Start(ctx, tr, c)) // the holder is alive, whatever its lease says
+				require.NoError(t, f.records.Start(ctx, tr, c, nil)) // the holder is alive, whatever its lease says
 				rec, made, err := f.records.Claim(t.Context(), request("b"))
 				require.NoError(t, err)
 				require.False(t, made)
@@ -322,7 +322,7 @@ func TestNobodyWaitsForARunningTransaction(t *testing.T) {
 				_, taken, err := f.records.TakeOver(t.Context(), c, request("b"))
 				require.NoError(t, err)
 				require.False(t, taken)
-				return f.records.Complete(ctx, tr, c, []byte("done"))
+				return f.records.Complete(ctx, tr, c, idempotency.Answer{Payload: []byte("done")})
 			}))
 			rec, _, err := f.records.Claim(t.Context(), request("b"))
 			require.NoError(t, err)

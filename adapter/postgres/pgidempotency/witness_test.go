@@ -11,6 +11,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
 
@@ -27,7 +28,7 @@ func TestARecordTellsOfItsTransactionAlone(t *testing.T) {
 			}
 			tells(tx.NotCommitted, "it is claimed")
 			require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
-				return errors.Join(f.records.Start(ctx, w, claim), f.records.Complete(ctx, w, claim, []byte("done")))
+				return errors.Join(f.records.Start(ctx, w, claim, nil), f.records.Complete(ctx, w, claim, idempotency.Answer{Payload: []byte("done")}))
 			}))
 			tells(tx.Committed, "it was completed")
 
@@ -53,8 +54,8 @@ func TestARecordTellsNothingOfAnOpenTransaction(t *testing.T) {
 	f := newFixture(t, "")
 	claim := f.claim(t, request("a"))
 	require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
-		require.NoError(t, f.records.Start(ctx, w, claim))
-		require.NoError(t, f.records.Complete(ctx, w, claim, []byte("done")))
+		require.NoError(t, f.records.Start(ctx, w, claim, nil))
+		require.NoError(t, f.records.Complete(ctx, w, claim, idempotency.Answer{Payload: []byte("done")}))
 		err := f.runner.With(tx.Options{LockTimeout: 20 * time.Millisecond}).InNew(ctx, func(ctx context.Context, other *tx.Tx) error {
 			q, err := postgres.Querier(other)
 			require.NoError(t, err)

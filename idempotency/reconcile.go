@@ -1,0 +1,74 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+)
+
+// Settlement says what an interrupted operation turned out to have done. The zero value says nothing.
+type Settlement struct {
+	known  bool
+	state  State
+	encode func() ([]byte, error) // nil where there is no answer
+}
+
+// CompletedWith says that the operation took effect, and v is its answer.
+func CompletedWith[T any](v T) Settlement {
+	return Settlement{true, Completed, func() ([]byte, error) { return encode(&v) }}
+}
+
+// RejectedWith says that the operation had no effect, and v is its answer: a refusal.
+func RejectedWith[T any](v T) Settlement {
+	return Settlement{true, Failed, func() ([]byte, error) { return encode(&v) }}
+}
+
+// NoEffect says that the operation had no effect, so that a repeat may run it.
+func NoEffect() Settlement { return Settlement{known: true, state: released} }
+
+// Reconciler is how a service finds out by itself what an interrupted operation did: it asks whoever was called, by [Scope.String] of the
+// entry, which is what [Execution.Key] was. The zero Settlement leaves the record as it is.
+type Reconciler func(ctx context.Context, e Entry) (Settlement, error)
+
+// Reconcile settles an ABANDONED record, as c names it. It returns [ErrStale] where the record is not that any more; nothing was changed.
+func (g *Guard) Reconcile(ctx context.Context, c Claim, s Settlement) error {
+	var a Answer
+	switch {
+	case !s.known:
+		return errors.New("idempotency: the settlement is empty; make one with CompletedWith, RejectedWith or NoEffect")
+	case s.encode != nil:
+		payload, err := s.encode()
+		if err != nil {
+			return err
+		}
+		if a, err = g.store(ctx, c, payload); err != nil {
+			return err
+		}
+	}
+	return g.driver.Settle(ctx, c, Abandoned, s.state, a)
+}
+
+// Show returns the record of a key, or [ErrNoRecord].
+func (g *Guard) Show(ctx context.Context, key Key) (Entry, error) {
+	if err := key.validate(); err != nil {
+		return Entry{}, err
+	}
+	return g.find(ctx, g.keys.scopes(key))
+}
+
+// ShowScope returns the record of a scope, or [ErrNoRecord].
+func (g *Guard) ShowScope(ctx context.Context, s Scope) (Entry, error) {
+	return g.find(ctx, []Scope{s})
+}
+
+func (g *Guard) find(ctx context.Context, scopes []Scope) (Entry, error) {
+	e, found, err := g.driver.Find(ctx, scopes)
+	if err == nil && !found {
+		err = ErrNoRecord
+	}
+	return e, err
+}
+
+// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning.
+func (g *Guard) List(ctx context.Context, state State, after Cursor, limit int) ([]Entry, error) {
+	return g.driver.List(ctx, state, after, limit)
+}
