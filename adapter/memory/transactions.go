@@ -1,0 +1,138 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/tx"
+)
+
+// Transactions is a [tx.Driver] for the stores of this package that ride a transaction. What they write in one is seen by others, and by
+// its own reads, once it commits; what they lock is locked until its end. Any number may be open. Safe for concurrent use.
+type Transactions struct{}
+
+// Begin implements [tx.Driver].
+func (Transactions) Begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return &session{readOnly: o.ReadOnly}, nil
+}
+
+// session is an open transaction.
+type session struct {
+	mu       sync.Mutex
+	readOnly bool
+	steps    []step
+	marks    []mark
+	ended    bool
+}
+
+// step is what a store does in a transaction. Each is called without a lock of the session's, once at most: commit or undo.
+type step struct{ commit, undo func() }
+
+type mark struct {
+	name     string
+	steps    int
+	readOnly bool
+}
+
+// sessionOf returns the session of t.
+func sessionOf(t *tx.Tx) (*session, error) {
+	conn, err := tx.Unwrap(t)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := conn.(*session)
+	if !ok {
+		return nil, errors.New("memory: the transaction is of another driver; begin it with a runner on memory.Transactions")
+	}
+	return s, nil
+}
+
+// add has a step done with the transaction.
+func (s *session) add(op string, st step) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return tx.ErrDone
+	case s.readOnly:
+		return fault.New(fault.TXReadOnly, op, nil)
+	}
+	s.steps = append(s.steps, st)
+	return nil
+}
+
+func (s *session) end() []step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := s.steps
+	s.steps, s.ended = nil, true
+	return steps
+}
+
+// Commit implements [tx.Conn].
+func (s *session) Commit(context.Context) error {
+	for _, st := range s.end() {
+		st.commit()
+	}
+	return nil
+}
+
+// Rollback implements [tx.Conn].
+func (s *session) Rollback(context.Context) error {
+	undo(s.end())
+	return nil
+}
+
+func undo(steps []step) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		steps[i].undo()
+	}
+}
+
+// Savepoint implements [tx.Conn].
+func (s *session) Savepoint(_ context.Context, name string, readOnly bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marks = append(s.marks, mark{name, len(s.steps), s.readOnly})
+	s.readOnly = s.readOnly || readOnly
+	return nil
+}
+
+// leave ends the innermost scope. It is called with mu held.
+func (s *session) leave(name string) (mark, error) {
+	n := len(s.marks) - 1
+	if n < 0 || s.marks[n].name != name {
+		return mark{}, errors.New("memory: there is no savepoint " + name)
+	}
+	m := s.marks[n]
+	s.marks, s.readOnly = s.marks[:n], m.readOnly
+	return m, nil
+}
+
+// Release implements [tx.Conn].
+func (s *session) Release(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.leave(name)
+	return err
+}
+
+// RollbackTo implements [tx.Conn].
+func (s *session) RollbackTo(_ context.Context, name string) error {
+	s.mu.Lock()
+	m, err := s.leave(name)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	undone := s.steps[m.steps:]
+	s.steps = s.steps[:m.steps:m.steps]
+	s.mu.Unlock()
+	undo(undone)
+	return nil
+}
