@@ -30,3 +30,7 @@ func records() idempotencytest.Harness {
 		}}
 	}}
 }
+
+func TestRecordsFitTheModel(t *testing.T) { idempotencytest.TestModel(t, records()) }
+
+func TestHistoryOfRecords(t *testing.T) { idempotencytest.TestHistory(t, records(), nil) }

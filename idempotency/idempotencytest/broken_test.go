@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/memory"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/idempotency/idempotencytest"
 	"caskeleton.dev/tx"
@@ -74,6 +75,8 @@ func (b *broken) own(ctx context.Context, c idempotency.Claim) (idempotency.Clai
 
 func (b *broken) Claim(ctx context.Context, q idempotency.Request) (idempotency.Record, bool, error) {
 	switch b.bug {
+	case "a claim fails":
+		return idempotency.Record{}, false, fault.New(fault.DBUnavailable, "memory.Claim", nil)
 	case "knows the current version only":
 		q.Former = nil
 	case "checks and then writes":

@@ -29,3 +29,23 @@ func (f *fixture) pass(ctx context.Context, d time.Duration) error {
 		from (select $1::bigint * interval '1 microsecond' as d) t`, d.Microseconds())
 	return err
 }
+
+func TestModel(t *testing.T) { idempotencytest.TestModel(t, harness("cache_statement")) }
+
+func TestHistory(t *testing.T) { idempotencytest.TestHistory(t, harness("cache_statement"), nil) }
+
+// What is cut may have taken effect or not.
+func TestHistoryWithCuts(t *testing.T) {
+	f := newFixture(t, "cache_statement")
+	h := idempotencytest.Harness{New: func(*testing.T) idempotencytest.Store {
+		return idempotencytest.Store{Driver: f.records, Runner: f.runner, Pass: f.pass}
+	}}
+	idempotencytest.TestHistory(t, h, &idempotencytest.HistoryOptions{Fault: func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+		_, _ = f.db.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and pid <> pg_backend_pid() order by random() limit 1`) // it may be cut itself
+	}})
+}

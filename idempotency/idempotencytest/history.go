@@ -1,0 +1,223 @@
+package idempotencytest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/suite"
+)
+
+const checkTimeout = 30 * time.Second
+
+// TestHistory plays what o says and fails unless the recorded calls can have come from a store of records: each took effect at one moment
+// between its request and its answer. A call that failed may have taken effect at any time since, or never. Not being able to tell is a
+// failure too.
+func TestHistory(t *testing.T, h Harness, o *HistoryOptions) {
+	t.Helper()
+	if o == nil {
+		o = &HistoryOptions{}
+	}
+	suite.Test(t, []suite.Check[Store]{{Name: "history", Run: func(ctx context.Context, s Store) { play(ctx, s, *o) }}}, h.New)
+}
+
+// event is one call. What happens to many records is one of each.
+type event struct {
+	what   string
+	scope  idempotency.Scope
+	claim  idempotency.Claim // by whom
+	after  idempotency.Claim // claim, take over, execute: whose it is then
+	from   idempotency.State
+	to     idempotency.State
+	late   bool // read: the lease has expired
+	answer string
+	call   time.Duration // since the history began
+	ret    time.Duration
+	failed bool // it may have taken effect, at any time
+	told   bool // that it did what it was to do
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// status is what a record is like; the zero one is of none.
+type status struct {
+	state  idempotency.State
+	claim  idempotency.Claim
+	answer string
+	late   bool              // the lease has passed
+	old    bool              // the expiry has
+	locked idempotency.Claim // by a transaction of this claim
+}
+
+// step returns what may be the status after e, nothing where e cannot have happened.
+func (s status) step(e event) []status {
+	mine := s.state == e.from && s.claim == e.claim
+	next := s
+	switch e.what {
+	case "claim": // made
+		if s.state != "" && !e.failed {
+			return nil
+		}
+		next = status{state: idempotency.Claimed, claim: e.after}
+		return e.either(s.state == "", s, next)
+	case "read":
+		ok := s.state == e.to
+		if e.to != "" {
+			ok = ok && s.claim == e.after && s.answer == e.answer && s.late == e.late
+		}
+		return when(ok, s)
+	case "take over":
+		if !e.told && !e.failed {
+			return []status{s} // its holder was alive, or it was another's
+		}
+		next.claim, next.late, next.old = e.after, false, false
+		return e.either(mine && s.late && s.locked == (idempotency.Claim{}), s, next)
+	case "start":
+		if !e.told {
+			return when(!mine, s)
+		}
+		next.locked = e.claim
+		return when(mine, next)
+	case "commit", "rollback":
+		next.locked = idempotency.Claim{}
+		if e.what == "commit" {
+			next.state, next.answer = idempotency.Completed, e.answer
+			next.claim.Revision++
+			if e.failed {
+				unlocked := s
+				unlocked.locked = idempotency.Claim{}
+				return when(mine && s.locked == e.claim, next, unlocked)
+			}
+		}
+		return when(mine && s.locked == e.claim, next)
+	case "execute":
+		next.state, next.claim, next.late = idempotency.Executing, e.after, false
+	case "renew":
+		next.late = false
+	case "settle":
+		next.state, next.answer = e.to, e.answer
+		next.claim.Revision++
+		if e.to == "" {
+			next = status{}
+		}
+	case "abandon", "expire":
+		if e.what == "expire" {
+			mine = s.state == idempotency.Executing
+		} else if !e.told && !e.failed {
+			return when(!mine || !s.late, s)
+		}
+		next.state = idempotency.Abandoned
+		next.claim.Revision++
+		if e.what == "expire" && mine && s.late {
+			return []status{s, next} // it may have been looked at before, or skipped
+		}
+		if e.what == "expire" {
+			return []status{s}
+		}
+		return e.either(mine && s.late, s, next)
+	case "reap":
+		ended := s.state == idempotency.Completed || s.state == idempotency.Failed || s.state == idempotency.Claimed && s.late
+		if ended && s.old && s.locked == (idempotency.Claim{}) {
+			return []status{s, {}}
+		}
+		return []status{s}
+	case "pass":
+		next.late, next.old = s.state != "", s.state != ""
+		return e.either(true, s, next)
+	}
+	if !e.told && !e.failed {
+		return when(!mine, s)
+	}
+	return e.either(mine, s, next)
+}
+
+// either is what a call leaves that was told, or may, have moved s to next, if it can.
+func (e event) either(can bool, s, next status) []status {
+	switch {
+	case e.failed && can:
+		return []status{s, next}
+	case e.failed:
+		return []status{s}
+	}
+	return when(can, next)
+}
+
+func when(ok bool, s ...status) []status {
+	if ok {
+		return s
+	}
+	return nil
+}
+
+// history is what was recorded.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []event
+}
+
+func (h *history) now() time.Duration { return time.Since(h.began) }
+
+func (h *history) add(e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.ret = h.now()
+	h.events = append(h.events, e)
+}
+
+// judge fails unless the events of each scope can have come from a store of records.
+func judge(events []event) {
+	byScope := map[idempotency.Scope][]event{}
+	for _, e := range events {
+		byScope[e.scope] = append(byScope[e.scope], e)
+	}
+	m := (&porcupine.NondeterministicModel{
+		Init: func() []any { return []any{status{}} },
+		Step: func(s, input, _ any) []any {
+			var next []any
+			for _, n := range s.(status).step(input.(event)) { //nolint:errcheck // they are what this model is given
+				next = append(next, n)
+			}
+			return next
+		},
+	}).ToModel()
+	for _, events := range byScope {
+		var ops []porcupine.Operation
+		for _, e := range events {
+			if e.failed {
+				e.ret = never
+			}
+			ops = append(ops, porcupine.Operation{Input: e, Call: int64(e.call), Return: int64(e.ret)})
+		}
+		switch porcupine.CheckOperationsTimeout(m, ops, checkTimeout) {
+		case porcupine.Ok:
+		case porcupine.Illegal:
+			suite.Fail("these calls cannot have come from a store of records:\n%s", transcript(events))
+		default:
+			suite.Fail("nobody can tell within %v whether %d calls can have come from a store of records", checkTimeout, len(ops))
+		}
+	}
+}
+
+func transcript(events []event) string {
+	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.call, b.call) })
+	var b strings.Builder
+	short := func(c idempotency.Claim) string {
+		return fmt.Sprintf("%d/%d/%s", c.Attempt, c.Revision, c.Operation[:min(4, len(c.Operation))])
+	}
+	for _, e := range events {
+		fmt.Fprintf(&b, "%12v %12v %-9s %s -> %s, %s -> %s, late %v, answer %q, told %v, failed %v\n",
+			e.call, e.ret, e.what, short(e.claim), short(e.after), e.from, e.to, e.late, e.answer, e.told, e.failed)
+	}
+	return b.String()
+}
