@@ -163,19 +163,40 @@ func (r *Reaper) orphans(ctx context.Context) (deleted int, err error) {
 		if err != nil || len(refs) == 0 {
 			return deleted, err
 		}
-		live, err := r.guard.driver.Live(ctx, refs)
+		after = refs[len(refs)-1]
+		n, err := r.unreferenced(ctx, refs)
+		deleted += n
 		if err != nil {
 			return deleted, err
 		}
-		for _, ref := range refs {
-			after = ref
-			if slices.Contains(live, ref) {
-				continue
-			}
-			if err := objects.Delete(ctx, ref); err != nil {
-				return deleted, err
-			}
-			deleted++
-		}
 	}
+}
+
+// unreferenced deletes those of refs that are no answers. What is no ref is somebody else's object.
+func (r *Reaper) unreferenced(ctx context.Context, refs []Ref) (deleted int, err error) {
+	refs = slices.DeleteFunc(refs, func(ref Ref) bool {
+		_, _, err := ref.Split()
+		return err != nil
+	})
+	if len(refs) == 0 {
+		return 0, nil
+	}
+	live, err := r.guard.driver.Live(ctx, refs)
+	if err != nil {
+		return 0, err
+	}
+	answers := make(map[Ref]bool, len(live))
+	for _, ref := range live {
+		answers[ref] = true
+	}
+	for _, ref := range refs {
+		if answers[ref] {
+			continue
+		}
+		if err := r.guard.opts.Responses.Delete(ctx, ref); err != nil {
+			return deleted, err
+		}
+		deleted++
+	}
+	return deleted, nil
 }
