@@ -9,6 +9,9 @@ import (
 // DriverChecks is for the test that has them fail.
 var DriverChecks = driverChecks
 
+// ResponseChecks is for the test that has them fail.
+var ResponseChecks = responseChecks
+
 // Walks makes n sequences, and returns why one does not fit the model.
 func Walks(ctx context.Context, s Store, n int, d draw) error {
 	return suite.Check[Store]{Name: "model", Run: func(ctx context.Context, s Store) {

@@ -29,6 +29,7 @@ var layers = map[string]string{
 	"outbox":                      "port",
 	"outbox/outboxtest":           "suite",
 	"adapter/broker":              "adapter",
+	"adapter/filesystem":          "adapter",
 	"adapter/httpapi":             "adapter",
 	"adapter/memory":              "adapter",
 	"adapter/postgres":            "adapter",
