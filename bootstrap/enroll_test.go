@@ -24,9 +24,10 @@ func TestAChangedSecretDoesNotStart(t *testing.T) {
 		require.NoError(t, r.stop(t))
 	}
 	for name, environ := range map[string][]string{
-		"other secret, same version": {secretOf("V1", "o")},
-		"same secret, other version": {secretOf("V2", "k")},
-		"the dev profile's own":      nil,
+		"a version that is current before others know it": {secretOf("V1", "k"), secretOf("V2", "n")},
+		"other secret, same version":                      {secretOf("V1", "o")},
+		"same secret, other version":                      {secretOf("V2", "k")},
+		"the dev profile's own":                           nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := begin(t, configOf(t, append(environ, "DATABASE_URL="+dsn)...), service)
@@ -37,6 +38,20 @@ func TestAChangedSecretDoesNotStart(t *testing.T) {
 			}
 			require.NotContains(t, err.Error(), strings.Repeat("o", 4))
 		})
+	}
+}
+
+func TestKeysRotate(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	service := Service{Name: "test", Routes: routes(nil)}
+	for _, environ := range [][]string{
+		{secretOf("V1", "k")},
+		{secretOf("V1", "k"), secretOf("V2", "n"), "APP_IDEMPOTENCY_CURRENT=V1"},
+		{secretOf("V1", "k"), secretOf("V2", "n")},
+	} {
+		r, listening := begin(t, configOf(t, append(environ, "DATABASE_URL="+dsn)...), service)
+		becomes(t, wait(t, listening)+"/readyz", 200)
+		require.NoError(t, r.stop(t))
 	}
 }
 

@@ -116,11 +116,15 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 			return err
 		}
 	}
+	reaper, err := idempotency.NewReaper(app.Idempotency, &idempotency.ReaperOptions{Interval: c.Idempotency.ReaperInterval})
+	if err != nil {
+		return err
+	}
 	jobs, err := scheduler(p.service, app)
 	if err != nil {
 		return err
 	}
-	p.jobs.employ(ctx, worker{"scheduler", jobs.Run})
+	p.jobs.employ(ctx, worker{"scheduler", jobs.Run}, worker{"idempotency reaper", reaper.Run})
 	p.routes.Store(&routes)
 	p.health.SetReady(true)
 	return nil

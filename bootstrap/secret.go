@@ -18,10 +18,14 @@ const devSecretFile = "idempotency.key" //nolint:gosec // a file name
 // start would not recognise the repeats of before.
 func keyring(c *config.Config) (idempotency.Keyring, error) {
 	switch version := c.Idempotency.Current(); {
-	case len(c.Idempotency.Keys) > 1:
-		return idempotency.Keyring{}, errors.New("more than one APP_IDEMPOTENCY_KEY_<version> is set; rotation is not available yet, so set one and keep it")
 	case version != "":
-		return idempotency.NewKeyring(version, []byte(c.Idempotency.Keys[version].Reveal()))
+		keys, err := idempotency.NewKeyring(version, []byte(c.Idempotency.Keys[version].Reveal()))
+		for other, secret := range c.Idempotency.Keys {
+			if other != version && err == nil {
+				keys, err = keys.Accept(other, []byte(secret.Reveal()))
+			}
+		}
+		return keys, err
 	case c.Profile != config.Dev:
 		return idempotency.Keyring{}, errors.New("APP_IDEMPOTENCY_KEY_<version> is not set; set APP_IDEMPOTENCY_KEY_V1 to the output of: openssl rand -base64 32")
 	}

@@ -48,7 +48,8 @@ func TestKeyringByProfile(t *testing.T) {
 		"prod with a key":           {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": key}}}, ""},
 		"prod refuses without":      {config.Config{Profile: config.Prod}, "APP_IDEMPOTENCY_KEY_<version> is not set"},
 		"a short key is refused":    {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": config.NewSecret("short")}}}, "5 bytes"},
-		"two keys are not taken in": {config.Config{Profile: config.Dev, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": key, "2": key}}}, "rotation"},
+		"several keys":              {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": key, "2": key}}}, ""},
+		"a short one among several": {config.Config{Profile: config.Prod, Idempotency: config.Idempotency{Keys: map[string]config.Secret{"1": config.NewSecret("short"), "2": key}}}, "5 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.config.DataDir = t.TempDir()

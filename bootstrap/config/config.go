@@ -90,8 +90,12 @@ func (d DB) Pool() postgres.Config {
 type Idempotency struct {
 	Lease       time.Duration
 	Expiry      time.Duration
-	InlineLimit int64             // bytes
-	Keys        map[string]Secret // HMAC secrets by version, each at least 32 bytes; the bytes of the text are the secret
+	InlineLimit int64 // bytes
+
+	ReaperInterval time.Duration
+	CurrentVersion string // of Keys, that claims are made under; "" is the highest
+
+	Keys map[string]Secret // HMAC secrets by version, each at least 32 bytes; the bytes of the text are the secret
 }
 
 // NATS is how events leave and arrive.
@@ -126,9 +130,13 @@ type Inbox struct {
 	MaxAttempts int // deliveries until a message is set aside
 }
 
-// Current returns the version that signs, which is the highest: v10 is above v9. It is empty where there are no keys.
+// Current returns the version that claims are made under: the one that is set, else the highest, v10 being above v9. It is empty where there are
+// no keys.
 func (i Idempotency) Current() string {
-	var current string
+	current := i.CurrentVersion
+	if current != "" {
+		return current
+	}
 	for v := range i.Keys {
 		if current == "" || compareVersions(v, current) > 0 {
 			current = v
@@ -164,7 +172,10 @@ func (l *loader) bind() *Config {
 			Lease:       value[time.Duration](l, "idempotency.lease"),
 			Expiry:      value[time.Duration](l, "idempotency.expiry"),
 			InlineLimit: int64(value[byteSize](l, "idempotency.inline_limit")),
-			Keys:        map[string]Secret{},
+
+			ReaperInterval: value[time.Duration](l, "idempotency.reaper_interval"),
+			CurrentVersion: strings.ToLower(value[string](l, "idempotency.current")),
+			Keys:           map[string]Secret{},
 		},
 		NATS:  NATS{URL: value[Secret](l, "nats.url"), MonitorURL: value[Secret](l, "nats.monitor_url")},
 		Redis: Redis{URL: value[Secret](l, "redis.url")},

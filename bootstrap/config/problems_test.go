@@ -46,6 +46,8 @@ func TestVariableIsRefused(t *testing.T) {
 		{"APP_IDEMPOTENCY_LEASE", "idempotency.lease", "999us", "is less than 1ms", "write how long a request may own its key, as in 30s"},
 		{"APP_IDEMPOTENCY_LEASE", "idempotency.lease", "0s", "is less than 1ms", "write how long a request may own its key, as in 30s"},
 		{"APP_IDEMPOTENCY_EXPIRY", "idempotency.expiry", "30s", "must be longer than APP_IDEMPOTENCY_LEASE (30s)", "an answer must outlive its request: write a longer time, as in 24h"},
+		{"APP_IDEMPOTENCY_REAPER_INTERVAL", "idempotency.reaper_interval", "0s", "must be above 0", "write a pause, as in 1m"},
+		{"APP_IDEMPOTENCY_CURRENT", "idempotency.current", "V7", "names a version whose key is not set", "set APP_IDEMPOTENCY_KEY_<version> for it, or name one that is set"},
 		{"APP_IDEMPOTENCY_KEY_V1", "idempotency.keys.v1", secretA[:31], "is 31 bytes long, and 32 is the least", least},
 		{"APP_HTTP_ADDR", "http.addr", "8080", "is not host:port", addr},
 		{"APP_HTTP_ADDR", "http.addr", "localhost:http", "is not host:port", addr},

@@ -27,6 +27,9 @@ func (l *loader) check(c *Config) {
 	l.rule(i.Expiry > i.Lease, "must be longer than APP_IDEMPOTENCY_LEASE ("+formatDuration(i.Lease)+")", "an answer must outlive its request: write a longer time, as in 24h", "idempotency.expiry", "idempotency.lease")
 	l.rule(i.InlineLimit > 0, "must be above 0", "write a size, as in 8KiB", "idempotency.inline_limit")
 	l.rule(i.InlineLimit <= idempotency.MaxInlineLimit, "is more than "+formatBytes(idempotency.MaxInlineLimit), "write a size, as in 8KiB", "idempotency.inline_limit")
+	l.rule(i.ReaperInterval > 0, "must be above 0", "write a pause, as in 1m", "idempotency.reaper_interval")
+	_, set := i.Keys[i.Current()]
+	l.rule(i.CurrentVersion == "" || set, "names a version whose key is not set", "set APP_IDEMPOTENCY_KEY_<version> for it, or name one that is set", "idempotency.current")
 	for _, k := range l.filled("idempotency.keys.<version>") {
 		n := len(value[Secret](l, k.Path).Reveal())
 		l.rule(n >= idempotency.MinSecret, "is "+strconv.Itoa(n)+" bytes long, and "+strconv.Itoa(idempotency.MinSecret)+" is the least", "use the output of: openssl rand -base64 32", k.Path)

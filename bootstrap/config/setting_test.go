@@ -36,6 +36,8 @@ func TestSettingsTellWhereEachValueComesFrom(t *testing.T) {
 		{Key: "idempotency.lease", Value: "30s", Origin: config.OriginDefault, Env: "APP_IDEMPOTENCY_LEASE"},
 		{Key: "idempotency.expiry", Value: "24h", Origin: config.OriginDefault, Env: "APP_IDEMPOTENCY_EXPIRY"},
 		{Key: "idempotency.inline_limit", Value: "16KiB", Origin: config.OriginFile, Env: "APP_IDEMPOTENCY_INLINE_LIMIT"},
+		{Key: "idempotency.reaper_interval", Value: "1m", Origin: config.OriginDefault, Env: "APP_IDEMPOTENCY_REAPER_INTERVAL"},
+		{Key: "idempotency.current", Origin: config.OriginUnset, Env: "APP_IDEMPOTENCY_CURRENT"},
 		{Key: "idempotency.keys.v9", Value: "[hidden]", Origin: config.OriginSecretFile, Env: "APP_IDEMPOTENCY_KEY_V9"},
 		{Key: "idempotency.keys.v10", Value: "[hidden]", Origin: config.OriginFile, Env: "APP_IDEMPOTENCY_KEY_V10"},
 		{Key: "nats.url", Value: "", Origin: config.OriginUnset, Env: "NATS_URL"},

@@ -38,6 +38,9 @@ func (l *link) requests() {
 			l.close()
 			return
 		}
+		if header == 5 && (message[0] == 'Q' || message[0] == 'S') { // a query or a Sync, each answered by one ReadyForQuery
+			l.proxy.trips.Add(1)
+		}
 		header = 5
 		if f := l.proxy.strikes(message); f != nil {
 			l.fault.Store(f)

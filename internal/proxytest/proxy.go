@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ type Proxy struct {
 	target   string
 	dsn      string
 	running  sync.WaitGroup
+	trips    atomic.Int64
 
 	mu     sync.Mutex
 	armed  *Fault
@@ -47,6 +49,9 @@ func New(tb testing.TB, dsn string) *Proxy {
 
 // DSN is the DSN given to New, by way of the proxy.
 func (p *Proxy) DSN() string { return p.dsn }
+
+// Trips returns how many round trips clients have made so far, beside opening their sessions.
+func (p *Proxy) Trips() int64 { return p.trips.Load() }
 
 // Break arms a fault for the next message that holds pattern, in the place of one that has not struck yet. The pattern is looked for
 // in the bytes of one message: "commit\x00" is a COMMIT in the simple protocol; with prepared statements only the arguments are there.
