@@ -139,7 +139,7 @@ func (g *Guard) settle(ctx context.Context, c Claim, to State, a Answer) error {
 }
 
 // abandon leaves an operation to whoever settles it. That it could not is a delay until the lease expires.
-func (g *Guard) abandon(ctx context.Context, c Claim) bool {
+func (g *Guard) abandon(ctx context.Context, c Claim) {
 	err := g.detached(ctx, func(ctx context.Context) error { return g.driver.Settle(ctx, c, Executing, Abandoned, Answer{}) })
 	switch {
 	case err == nil:
@@ -147,7 +147,6 @@ func (g *Guard) abandon(ctx context.Context, c Claim) bool {
 	case !errors.Is(err, ErrStale):
 		g.opts.Logger.WarnContext(ctx, "idempotency record not abandoned; it is once its lease expires", "error", err)
 	}
-	return err == nil
 }
 
 // giveBack ends an operation that had no effect. An EXECUTING record is never deleted: it is abandoned and settled, which leaves it to others

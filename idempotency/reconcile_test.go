@@ -29,11 +29,11 @@ type whole struct {
 	ahead   time.Duration
 }
 
-func newWhole(t *testing.T, o idempotency.Options, keys ...string) *whole {
+func newWhole(t *testing.T, o idempotency.Options) *whole {
 	t.Helper()
 	w := &whole{objects: &objects{kept: map[idempotency.Ref][]byte{}}}
 	w.driver = memory.NewRecords(&memory.RecordsOptions{Now: func() time.Time { return time.Now().Add(w.ahead) }})
-	w.Guard = w.guard(t, o, keys...)
+	w.Guard = w.guard(t, o)
 	return w
 }
 
@@ -215,7 +215,7 @@ func TestThePassFindsCrashedExecutions(t *testing.T) {
 	w := newWhole(t, idempotency.Options{Meter: m})
 	r, err := idempotency.NewReaper(w.Guard, nil)
 	require.NoError(t, err)
-	_, err = idempotency.DoExternal(t.Context(), w.Guard, key, fp, func(ctx context.Context, e *idempotency.Execution) (string, error) {
+	_, err = idempotency.DoExternal(t.Context(), w.Guard, key, fp, func(ctx context.Context, _ *idempotency.Execution) (string, error) {
 		w.ahead += time.Minute
 		done, err := r.Pass(ctx)
 		require.NoError(t, err)

@@ -243,7 +243,7 @@ func (d *Records) Abandon(ctx context.Context, c idempotency.Claim) (bool, error
 	defer d.mu.Unlock()
 	r, err := d.held("memory.Abandon", c, nil, idempotency.Executing)
 	if err != nil || r.Lease.After(d.now()) {
-		return false, nil //nolint:nilerr // it is not that any more
+		return false, nil // it is not that any more
 	}
 	d.move(r, idempotency.Abandoned, idempotency.Answer{})
 	return true, nil

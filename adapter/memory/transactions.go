@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"caskeleton.dev/fault"
@@ -89,8 +90,8 @@ func (s *session) Rollback(context.Context) error {
 }
 
 func undo(steps []step) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		steps[i].undo()
+	for _, st := range slices.Backward(steps) {
+		st.undo()
 	}
 }
 

@@ -3,6 +3,7 @@ package idempotencytest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,7 @@ func once(ctx context.Context, s Store) {
 		for i := range errs {
 			all.Go(func() {
 				mine := r
-				mine.Operation += string(rune('a' + i))
+				mine.Operation += fmt.Sprint(i)
 				var first bool
 				if _, first, errs[i] = s.Driver.Claim(ctx, mine); first {
 					made.Add(1)

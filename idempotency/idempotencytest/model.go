@@ -185,9 +185,14 @@ func (m *model) renew(ctx context.Context, k *key) {
 
 func (m *model) settle(ctx context.Context, k *key) {
 	moves := []struct{ from, to idempotency.State }{
-		{idempotency.Claimed, idempotency.Failed}, {idempotency.Claimed, ""},
-		{idempotency.Executing, idempotency.Completed}, {idempotency.Executing, idempotency.Failed}, {idempotency.Executing, idempotency.Abandoned},
-		{idempotency.Abandoned, idempotency.Completed}, {idempotency.Abandoned, idempotency.Failed}, {idempotency.Abandoned, ""},
+		{idempotency.Claimed, idempotency.Failed},
+		{idempotency.Claimed, ""},
+		{idempotency.Executing, idempotency.Completed},
+		{idempotency.Executing, idempotency.Failed},
+		{idempotency.Executing, idempotency.Abandoned},
+		{idempotency.Abandoned, idempotency.Completed},
+		{idempotency.Abandoned, idempotency.Failed},
+		{idempotency.Abandoned, ""},
 	}
 	move := moves[m.draw("move", len(moves))]
 	c, ok := m.held(k, move.from)

@@ -104,7 +104,7 @@ func lists(ctx context.Context, o idempotency.ResponseStore) {
 	}
 	slices.Sort(want)
 	var got []idempotency.Ref
-	for after := (idempotency.Ref("")); len(got) < 100; after = got[len(got)-1] {
+	for after := idempotency.Ref(""); len(got) < 100; after = got[len(got)-1] {
 		page, err := o.List(ctx, after, 7)
 		suite.Must(err, "list")
 		if len(page) == 0 {
