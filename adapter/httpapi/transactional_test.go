@@ -143,7 +143,7 @@ func TestFailuresTakeNoEffectAndAreNotStored(t *testing.T) {
 		"broken answer": {refuse(42), 500},
 		"204 with body": {refuse(204), 500},
 		"too large": {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) {
-			return &httpapi.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 8<<10)}, nil
+			return &httpapi.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 16<<20)}, nil
 		}, 500},
 		"panic":             {func(context.Context, *tx.Tx, *httpapi.Request) (*httpapi.Response, error) { panic("canary") }, 500},
 		"refused at COMMIT": {effect(created), 409},
