@@ -26,7 +26,7 @@ func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 	q.c.limit(b.Len())
 	for _, queued := range b.QueuedQueries {
-		q.c.mayUndo(queued.SQL, len(queued.Arguments))
+		q.c.mayUndo(queued.SQL, queued.Arguments)
 		q.c.ended = q.c.ended || commits(queued.SQL) // whose tag nobody sees where the results are only closed
 	}
 	return &batch{

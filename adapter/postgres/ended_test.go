@@ -25,6 +25,11 @@ func TestSQLThatEndsTheTransaction(t *testing.T) {
 			_, err := q.Exec(t.Context(), sql)
 			return err
 		},
+		"Exec with a mode": func(t *testing.T, q postgres.DBTX, sql string) error {
+			t.Helper()
+			_, err := q.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+			return err
+		},
 		"Query": func(t *testing.T, q postgres.DBTX, sql string) error {
 			t.Helper()
 			rows, err := q.Query(t.Context(), sql)
@@ -51,7 +56,7 @@ func TestSQLThatEndsTheTransaction(t *testing.T) {
 			require.NoError(t, err)
 			for way, do := range ways {
 				for _, sql := range []string{"commit", "rollback", "end", "abort", "commit and chain", "end and chain", "commit; select 1", "commit and chain; select 1"} {
-					if strings.Contains(sql, "; select 1") && way != "Exec" {
+					if strings.Contains(sql, "; select 1") && !strings.HasPrefix(way, "Exec") {
 						continue // these take one statement
 					}
 					for end, result := range ends {
@@ -95,5 +100,28 @@ func TestCommitAndRollbackAfterSQLThatEndedTheTransaction(t *testing.T) {
 			require.ErrorIs(t, end(c), fault.DBCommitUnknown, sql)
 			require.Zero(t, db.Stat().AcquiredConns())
 		}
+	}
+}
+
+// While its rows are open, the connection cannot tell that a COMMIT has been answered, and that of the runner is never sent.
+func TestRowsOfACommitThatAreLeftOpen(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			db := shop(t, postgres.Config{ExecMode: mode})
+			runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			for n, sql := range []string{"commit", "-- name: Done :exec\n/* of it all */ End", "\ncommit;"} {
+				err := runner.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+					q, err := postgres.Querier(w)
+					require.NoError(t, err)
+					exec(t, q, "insert into shop.parents (id) values ($1)", 60+n)
+					_, _ = q.Query(ctx, sql) //nolint:sqlclosecheck // this is the mistake
+					return nil
+				})
+				require.ErrorIs(t, err, fault.DBCommitUnknown, sql)
+				require.ErrorContains(t, err, "leave COMMIT and ROLLBACK to the runner", sql)
+			}
+			require.Eventually(t, func() bool { return db.Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
+		})
 	}
 }

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
-	"strings"
+	"regexp"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -29,18 +31,34 @@ func (c *conn) exec0(ctx context.Context, sql string) (tag pgconn.CommandTag, er
 }
 
 // mayUndo forgets the witness before what may hold several statements, whose tags are not all seen, if one could roll its row back.
-func (c *conn) mayUndo(sql string, args int) {
-	if args > 0 || c.witness == nil { // with arguments it is one statement, and none that ends or undoes anything
-		return
-	}
-	if lower := strings.ToLower(sql); strings.Contains(lower, "rollback") || strings.Contains(lower, "chain") {
+func (c *conn) mayUndo(sql string, args []any) {
+	if c.witness != nil && !c.single(args) && undoing.MatchString(sql) {
 		c.witness = nil
 	}
 }
 
-// commits reports whether sql, one statement, is a COMMIT.
-func commits(sql string) bool {
-	word, _, _ := strings.Cut(strings.TrimLeft(sql, " \t\r\n"), " ")
-	word = strings.TrimRight(strings.ToLower(word), "; \t\r\n")
-	return word == "commit" || word == "end"
+var undoing = regexp.MustCompile(`(?i)\b(rollback|chain)\b`)
+
+// single reports whether pgx sends sql with args as one statement, and none that ends or undoes anything: values can go with no other. Without
+// any, and where the mode or an option says so, it sends mere text.
+func (c *conn) single(args []any) bool {
+	if len(args) == 0 || c.db.cfg.ExecMode == "simple_protocol" {
+		return false
+	}
+	switch args[0].(type) {
+	case pgx.QueryExecMode, pgx.QueryRewriter, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+		return false
+	}
+	return true
 }
+
+// modesOnly reports whether args hold nothing that could be sent.
+func modesOnly(args []any) bool {
+	return !slices.ContainsFunc(args, func(a any) bool { _, mode := a.(pgx.QueryExecMode); return !mode })
+}
+
+// commits reports whether sql begins with a COMMIT.
+func commits(sql string) bool { return committing.MatchString(sql) }
+
+// committing allows for comments in front, which sqlc writes. One with another inside is not seen.
+var committing = regexp.MustCompile(`(?i)^(\s|--[^\n]*\n|/\*(?s:.*?)\*/)*(commit|end)\b`)

@@ -54,10 +54,10 @@ func TestAWitnessNeedsItsTable(t *testing.T) {
 // A row that was rolled back says "not committed" of a transaction that may have.
 func TestAWitnessEndsWithItsRow(t *testing.T) {
 	const undo = "savepoint s; rollback to savepoint s"
-	sql := func(sql string) func(*testing.T, transaction) {
+	sql := func(sql string, args ...any) func(*testing.T, transaction) {
 		return func(t *testing.T, c transaction) {
 			t.Helper()
-			exec(t, c, sql)
+			exec(t, c, sql, args...)
 		}
 	}
 	for name, k := range map[string]struct {
@@ -91,6 +91,25 @@ func TestAWitnessEndsWithItsRow(t *testing.T) {
 			b.Queue("ROLLBACK TO s")
 			require.NoError(t, c.DBTX.(postgres.Batcher).SendBatch(t.Context(), b).Close())
 		}, false},
+		"by an Exec with a mode":      {sql(undo, pgx.QueryExecModeSimpleProtocol), false},
+		"by an Exec with no named arg": {sql(undo, pgx.NamedArgs{}), false},
+		"hidden behind a mode":         {sql("savepoint s; rollback to savepoint s; select $1::int8", pgx.QueryExecModeSimpleProtocol, 1), false},
+		"by a query with a mode": {func(t *testing.T, c transaction) {
+			t.Helper()
+			sql("savepoint s")(t, c)
+			require.NoError(t, c.QueryRow(t.Context(), "select 1; rollback to s", pgx.QueryExecModeSimpleProtocol).Scan(new(int)))
+		}, false},
+		"by a batch with no named arg": {func(t *testing.T, c transaction) {
+			t.Helper()
+			b := &pgx.Batch{}
+			b.Queue("savepoint s")
+			b.Queue("rollback to s", pgx.NamedArgs{})
+			require.NoError(t, c.DBTX.(postgres.Batcher).SendBatch(t.Context(), b).Close())
+		}, false},
+		"a query of a column that is called so": {func(t *testing.T, c transaction) {
+			t.Helper()
+			require.NoError(t, c.QueryRow(t.Context(), "select 1 as supply_chain, 2 as rollbacks").Scan(new(int), new(int)))
+		}, true},
 		"a statement that only looks so":   {func(t *testing.T, c transaction) { t.Helper(); exec(t, c, "select $1::text", "rollback") }, true},
 		"the word in a single Exec's text": {sql("select 'rollback'"), true},
 	} {
@@ -159,6 +178,17 @@ func TestWitnessesAreReapedAfterAnHour(t *testing.T) {
 			require.Zero(t, n)
 		})
 	}
+}
+
+// In this mode arguments do not keep a text from holding several statements.
+func TestAWitnessEndsWithItsRowInTheSimpleProtocol(t *testing.T) {
+	db := open(t, postgres.Config{DSN: migrationstest.DSN(t), ExecMode: "simple_protocol"})
+	c := begin(t, db, witnessed)
+	exec(t, c, "select $1::int8; select $1::text as supply_chain", 1)
+	require.True(t, postgres.Witnessed(c.Conn))
+	exec(t, c, "savepoint s; rollback to savepoint s; select $1::int8", 1)
+	require.False(t, postgres.Witnessed(c.Conn))
+	require.NoError(t, c.Rollback(t.Context()))
 }
 
 // A transaction may be open for longer than its row is kept: then its absence says nothing.
