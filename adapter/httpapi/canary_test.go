@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/httpapi"
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/fault"
 )
 
@@ -88,4 +90,35 @@ func TestNothingOfTheRequestReachesTheLog(t *testing.T) {
 	s.Close()
 	require.Len(t, s.log.lines(t, "request"), len(answers)+1)
 	require.NotContains(t, strings.ToLower(s.log.String()), canary)
+}
+
+// A service with SQL of its own, as in a transaction that it wraps, may return what its driver said.
+func TestNothingThatTheServerQuotesReachesTheLog(t *testing.T) {
+	raw := &pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type bigint: "` + canary + `"`, Detail: canary, Where: canary}
+	failures := map[string]error{
+		"bare":    raw,
+		"wrapped": fmt.Errorf("placing an order: %w", raw),
+		"joined":  errors.Join(errors.New("cannot place"), raw),
+		"coded":   fault.New(fault.Internal, "orders.Place", raw),
+	}
+	s := serve(t, func(m *httpapi.Mux) {
+		for name, err := range failures {
+			m.HandleFunc("GET /"+name, func(http.ResponseWriter, *http.Request) error { return err })
+		}
+		m.HandleFunc("GET /diagnosed", func(http.ResponseWriter, *http.Request) error {
+			return fmt.Errorf("placing an order: %w", postgres.Diagnose(raw))
+		})
+	})
+	for name := range failures {
+		require.NotContains(t, s.do(t, "GET", "/"+name, "").body, canary)
+	}
+	require.NotContains(t, s.do(t, "GET", "/diagnosed", "").body, canary)
+	s.Close()
+	require.NotContains(t, s.log.String(), canary)
+	lines := s.log.lines(t, "request failed")
+	require.Len(t, lines, len(failures)+1)
+	for _, line := range lines {
+		require.Contains(t, line["cause"], "SQLSTATE 22P02", "the operator learns nothing")
+	}
+	require.Contains(t, lines[len(failures)]["cause"], "placing an order", "what is free of values stays")
 }

@@ -82,7 +82,7 @@ func (c *checkRunner) logChange(ctx context.Context, err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		c.log.LogAttrs(ctx, slog.LevelWarn, "health check failing", slog.String("check", c.Name), slog.String("cause", err.Error()))
+		c.log.LogAttrs(ctx, slog.LevelWarn, "health check failing", slog.String("check", c.Name), slog.String("cause", text(err)))
 	default:
 		c.log.LogAttrs(ctx, slog.LevelInfo, "health check passing again", slog.String("check", c.Name))
 	}

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"caskeleton.dev/fault"
 	"caskeleton.dev/reqctx"
@@ -47,11 +49,23 @@ func cause(err error, e *fault.Error, status int) string {
 	case status < http.StatusInternalServerError && fault.FieldsOf(err) != nil:
 		return ""
 	case e == nil || error(e) != err: //nolint:errorlint // asks whether e is all of err
-		return err.Error()
+		return text(err)
 	case e.Err != nil:
-		return e.Err.Error()
+		return text(e.Err)
 	}
 	return ""
+}
+
+// text is err's, unless it repeats what a server said to a driver that no adapter stands before: that quotes values.
+func text(err error) string {
+	raw, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if !ok || !strings.Contains(err.Error(), raw.Error()) {
+		return err.Error()
+	}
+	return fmt.Sprintf("SQLSTATE %s (%T, whose text may hold values and is left out; pass it through postgres.Diagnose)", raw.SQLState(), raw)
 }
 
 func logGone(r *http.Request, log *slog.Logger) {
