@@ -20,3 +20,6 @@ func Witnessed(c tx.Conn) bool { return c.(*conn).witness != nil }
 
 // NewWitness is what Begin makes for tx.Options.Witness.
 var NewWitness = newWitness
+
+// BehindPooler reports whether db has recognised one.
+func BehindPooler(db *DB) bool { return db.route.pooler }
