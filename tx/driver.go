@@ -21,7 +21,7 @@ type Options struct {
 	Isolation        Isolation
 	StatementTimeout time.Duration // bound on one statement
 	LockTimeout      time.Duration // bound on one wait for a lock
-	IdleTimeout      time.Duration // bound on sitting idle between statements
+	IdleTimeout      time.Duration // bound on sitting idle between statements, less than RunnerOptions.ResolveTimeout
 	Retry            Retry         // what becomes of a serialization failure or a deadlock
 	// Replica lets InReadOnly read from the replica, where there is one that is near enough: what was just written may not be there yet.
 	// Inside an active transaction it has no effect. The other verbs refuse it, and so is Serializable refused with it.

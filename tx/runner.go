@@ -62,7 +62,7 @@ func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
 			*b.set = b.d
 		}
 	}
-	if err := o.validate(); err != nil {
+	if err := c.validate(o.Options); err != nil {
 		return nil, err
 	}
 	if c.log == nil {
@@ -84,13 +84,21 @@ func (o Options) validate() error {
 	return o.Retry.validate()
 }
 
+// validate refuses, beside what is wrong by itself, to give up on a lost COMMIT while the server may still wait for it.
+func (c *core) validate(o Options) error {
+	if o.IdleTimeout >= c.resolving {
+		return fmt.Errorf("tx: IdleTimeout is %v, not less than RunnerOptions.ResolveTimeout, %v; lower it, or raise ResolveTimeout", o.IdleTimeout, c.resolving)
+	}
+	return o.validate()
+}
+
 // With returns a runner with other options that joins the same transactions. It does not look at them: where they are not valid, every
 // verb of the new runner returns the error, before it begins a transaction or runs fn.
 func (r *Runner) With(o Options) *Runner { return &Runner{core: r.core, opts: o} }
 
 // active returns the transaction that ctx carries, nil if none.
 func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
-	if err := r.opts.validate(); err != nil {
+	if err := r.validate(r.opts); err != nil {
 		return nil, err
 	}
 	t := r.carried(ctx)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -230,6 +231,12 @@ func TestNewRunnerRefusesWhatCannotWork(t *testing.T) {
 	require.ErrorContains(t, err, "CommitTimeout")
 	_, err = tx.NewRunner(&recorder{}, &tx.RunnerOptions{Options: tx.Options{Isolation: 7}})
 	require.ErrorContains(t, err, "Isolation is 7")
+	_, err = tx.NewRunner(&recorder{}, &tx.RunnerOptions{ResolveTimeout: time.Second, Options: tx.Options{IdleTimeout: time.Second}})
+	require.ErrorContains(t, err, "raise ResolveTimeout")
+	r, d := newRunner(t)
+	require.ErrorContains(t, r.With(tx.Options{IdleTimeout: 15 * time.Second}).InWrite(t.Context(), ok), "raise ResolveTimeout")
+	require.Empty(t, d.calls)
+	require.NoError(t, r.With(tx.Options{IdleTimeout: 14 * time.Second}).InWrite(t.Context(), ok))
 }
 
 func TestAReplicaTakesNoWrites(t *testing.T) {
