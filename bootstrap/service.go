@@ -24,6 +24,7 @@ type Service struct {
 	Streams []migrations.Stream  // its own migrations, applied after the kit's
 	Meter   metric.MeterProvider // nil measures nothing
 	Events  *Events              // nil: it neither records nor consumes any
+	Nesting *Nesting             // of transactions inside transactions (InNew); nil: there are none
 	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
 	Routes func(*App) (http.Handler, error)
 	// Jobs returns what is to be done now and then, once in all instances, beside the kit's own jobs; nil for nothing. Names that begin with the
@@ -32,6 +33,10 @@ type Service struct {
 	// Try returns what to show to whoever started it by hand, in the dev profile, given its URL; nil shows nothing.
 	Try func(url string) string
 }
+
+// Nesting is how many do something at once in which a transaction begins another on a second connection, and how deep that goes: 2 for one InNew
+// inside a transaction. The start is refused where the pool is too small for all of them to go on.
+type Nesting struct{ Workers, Depth int }
 
 // streams returns all that the database must have. It refuses a configuration that switches off what the service cannot do without.
 func (s Service) streams(c *config.Config) ([]migrations.Stream, error) {

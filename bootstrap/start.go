@@ -40,6 +40,9 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Nesting.check(c); err != nil {
+		return nil, err
+	}
 	dsn, migrationDSN, err := database(ctx, c, log)
 	if err != nil {
 		return nil, err
@@ -67,7 +70,7 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: log})
+	runner, err := tx.NewRunner(db, runnerOptions(c, log))
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +88,22 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 		app.upkeep = append(app.upkeep, partitioning(db, migrationDSN, log))
 	}
 	return app, app.lock(ctx, s)
+}
+
+// runnerOptions leave time to find out about a COMMIT until the server has given up a session whose client has vanished.
+func runnerOptions(c *config.Config, log *slog.Logger) *tx.RunnerOptions {
+	return &tx.RunnerOptions{ResolveTimeout: c.DB.IdleTxTimeout + 5*time.Second, Logger: log}
+}
+
+// check refuses a pool in which nested transactions could all wait for one another.
+func (n *Nesting) check(c *config.Config) error {
+	if n == nil {
+		return nil
+	}
+	if err := postgres.CheckPool(c.DB.MaxConns, n.Workers, n.Depth); err != nil {
+		return fmt.Errorf("APP_DB_MAX_CONNS: %w", err)
+	}
+	return nil
 }
 
 // database returns the DSN to work with, and the one to migrate with. The latter is "" where the service must not migrate: in the prod
