@@ -83,7 +83,7 @@ func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	}
 	q.c.limit(1)
 	q.c.mayUndo(sql, args)
-	q.c.ended = q.c.ended || commits(sql) // whose tag nobody sees while the rows are open
+	q.c.ended = q.c.ended || commits(sql)       // whose tag nobody sees while the rows are open
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
 	r := &rows{Rows: inner, fail: func(err error) error {
 		q.c.ran(inner.CommandTag().String())

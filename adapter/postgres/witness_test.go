@@ -91,7 +91,7 @@ func TestAWitnessEndsWithItsRow(t *testing.T) {
 			b.Queue("ROLLBACK TO s")
 			require.NoError(t, c.DBTX.(postgres.Batcher).SendBatch(t.Context(), b).Close())
 		}, false},
-		"by an Exec with a mode":      {sql(undo, pgx.QueryExecModeSimpleProtocol), false},
+		"by an Exec with a mode":       {sql(undo, pgx.QueryExecModeSimpleProtocol), false},
 		"by an Exec with no named arg": {sql(undo, pgx.NamedArgs{}), false},
 		"hidden behind a mode":         {sql("savepoint s; rollback to savepoint s; select $1::int8", pgx.QueryExecModeSimpleProtocol, 1), false},
 		"by a query with a mode": {func(t *testing.T, c transaction) {
