@@ -29,17 +29,17 @@ var _ tx.JoinedConn = (*joined)(nil)
 var standard = sync.OnceValues(func() (*Classifier, error) { return NewClassifier() })
 
 // A setting is local to the transaction, so what is read back in a second statement tells whether there is one. Unlike SAVEPOINT, which
-// would fail outside, it aborts nothing and costs no subtransaction.
+// would fail outside, it aborts nothing and costs no subtransaction. One that was wrapped before keeps its token.
 const (
-	markSQL = `select set_config('caskeleton.joined', $1::text, true), current_setting('transaction_isolation'),
+	markSQL = `select set_config('caskeleton.joined', coalesce(nullif(current_setting('caskeleton.joined', true), ''), $1::text), true), current_setting('transaction_isolation'),
   current_setting('transaction_read_only')`
 	markedSQL = `select coalesce(current_setting('caskeleton.joined', true), '') = $1::text`
 )
 
 // mark makes sure that there is a transaction, and asks what it is like.
 func (c *joined) mark(ctx context.Context) (tx.Isolation, bool, error) {
-	var token, isolation, readOnly string
-	if err := c.q.QueryRow(ctx, markSQL, c.token).Scan(&token, &isolation, &readOnly); err != nil {
+	var isolation, readOnly string
+	if err := c.q.QueryRow(ctx, markSQL, c.token).Scan(&c.token, &isolation, &readOnly); err != nil {
 		if errors.Is(err, tx.ErrDone) {
 			err = errors.Join(ErrNoTransaction, err)
 		}
