@@ -2,9 +2,14 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +49,12 @@ func TestNothingLeaksIntoErrors(t *testing.T) {
 				c := begin(t, db, tx.BeginOptions{})
 				requireSilent(t, name+" in a transaction", cause(c))
 				require.NoError(t, c.Rollback(t.Context()))
+				for way, begin := range beginners {
+					joined := begin(t, db, "read committed")
+					_, _, q := wrap(t, joined)
+					requireSilent(t, name+" in a joined transaction, "+way, cause(q))
+					require.NoError(t, joined.rollback())
+				}
 			}
 
 			c := begin(t, db, tx.BeginOptions{})
@@ -66,6 +77,81 @@ func TestNothingLeaksFromTheDSN(t *testing.T) {
 		_, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn}, nil)
 		requireSilent(t, "DSN", err)
 	}
+}
+
+// What a pool and a runner log by themselves, of the worst that may happen to them.
+func TestNothingLeaksIntoTheLog(t *testing.T) {
+	var out buffer
+	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	admin := shop(t, postgres.Config{})
+	db, err := postgres.Open(t.Context(), postgres.Config{
+		DSN:     with(t, admin.Config().DSN, func(u *url.URL) { u.RawQuery += "&sslpassword=" + canary }),
+		ReadDSN: "postgres://canary7:canary7@127.0.0.1:1/canary7",
+	}, &postgres.Options{Logger: log})
+	require.NoError(t, err)
+	closeAtEnd(t, db)
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{ResolveTimeout: 50 * time.Millisecond, Logger: log})
+	require.NoError(t, err)
+	becomes(t, db, func(s postgres.ReplicaState) bool { return s.Reason == "unreachable" })
+
+	end := func(w *tx.Tx) {
+		q, err := postgres.Querier(w)
+		require.NoError(t, err)
+		exec(t, q, "insert into shop.items (id, name) values (7, 'canary7')")
+		pid := backend(t, q)
+		exec(t, admin, "select pg_terminate_backend($1)", pid)
+		waitGone(t, admin, pid)
+	}
+	require.ErrorIs(t, runner.InWrite(t.Context(), func(_ context.Context, w *tx.Tx) error {
+		end(w)
+		return nil
+	}), fault.DBCommitUnknown)
+	require.ErrorIs(t, runner.InWrite(t.Context(), func(_ context.Context, w *tx.Tx) error {
+		require.NoError(t, postgres.AddWitness(w, func(context.Context, postgres.DBTX) (tx.Outcome, error) { return tx.Unknown, errors.New(canary) }))
+		end(w)
+		return nil
+	}), fault.DBCommitUnknown)
+	require.NoError(t, runner.InWrite(t.Context(), func(_ context.Context, w *tx.Tx) error {
+		require.NoError(t, w.AfterCommit(func(context.Context) error { panic(canary) }))
+		return w.AfterCommit(func(ctx context.Context) error {
+			_, err := db.Exec(ctx, "select ($1::text)::int8", canary)
+			return err
+		})
+	}))
+	twice := runner.With(tx.Options{Retry: tx.Retry{Attempts: 2}})
+	require.ErrorIs(t, twice.InWrite(t.Context(), func(_ context.Context, w *tx.Tx) error {
+		q, err := postgres.Querier(w)
+		require.NoError(t, err)
+		return run(t, q, "do $$ begin raise exception 'canary7' using errcode = '40001'; end $$")
+	}), fault.DBSerializationFailure)
+	require.PanicsWithValue(t, canary, func() {
+		_ = runner.InWrite(t.Context(), func(context.Context, *tx.Tx) error { panic(canary) })
+	})
+
+	for _, line := range []string{
+		"reads go to the primary", "outcome of a commit is unknown", "outcome of a commit stays unknown", "after-commit hook failed", "transaction is run again",
+	} {
+		require.Contains(t, out.String(), line)
+	}
+	require.NotContains(t, out.String(), canary)
+}
+
+// buffer is a log that several goroutines write.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 // run is Exec in the shape of a cause.
