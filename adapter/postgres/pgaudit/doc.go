@@ -12,5 +12,6 @@
 // A statement of one row names the columns, with [Values] or [Set]; they also tell the trigger who acts. Any other (a bulk UPDATE, a COPY, a
 // MERGE, what an ORM writes) needs to name none: [Act] tells the trigger who acts in the transaction. Where nobody told it, the
 // trigger writes "system" for an UPDATE that names nobody new. An import that has to keep old values disables the trigger, which only the
-// table's owner can.
+// table's owner can. A row that an UPDATE moves to another partition is inserted there, as triggers see it, and stamped as a new one: keep the
+// partition key out of what changes.
 package pgaudit
