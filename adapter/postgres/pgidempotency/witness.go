@@ -26,7 +26,9 @@ func completed(c idempotency.Claim) postgres.Witness {
 			return tx.Unknown, nil
 		case err != nil:
 			return tx.Unknown, err
-		case state == idempotency.Completed && operation == c.Operation && revision == c.Revision+1:
+		case operation != c.Operation: // taken over from us, or completed by us, reaped and claimed anew: the row does not say which
+			return tx.Unknown, nil
+		case state == idempotency.Completed && revision == c.Revision+1:
 			return tx.Committed, nil
 		}
 		return tx.NotCommitted, nil

@@ -34,7 +34,7 @@ func TestARecordTellsOfItsTransactionAlone(t *testing.T) {
 
 			mine := claim
 			claim.Operation = "another"
-			tells(tx.NotCommitted, "another operation has completed it")
+			tells(tx.Unknown, "another operation has it: ours may have completed it, and it expired and was claimed anew")
 			claim = mine
 			claim.Revision++
 			tells(tx.NotCommitted, "a later claim of the same operation has")
