@@ -41,6 +41,7 @@ var layers = map[string]string{
 	"registry":                                   "tool",
 	"internal/archtest":                          "tool",
 	"internal/proxytest":                         "testkit",
+	"internal/reason":                            "reason",
 	"internal/redistest":                         "testkit",
 	"internal/stoptests":                         "testtool",
 	"internal/failpoint":                         "failpoint",
@@ -54,8 +55,9 @@ var layers = map[string]string{
 var rules = map[string]rule{
 	"kernel":    {},
 	"failpoint": {},
+	"reason":    {kit: []string{"kernel"}},
 	"tx":        {kit: []string{"kernel"}, others: telemetry},
-	"port":      {kit: []string{"kernel", "tx", "failpoint"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
+	"port":      {kit: []string{"kernel", "tx", "failpoint", "reason"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
 	"suite":     {kit: []string{"kernel", "tx", "port", "suitekit"}, others: anything},
 	"suitekit":  {},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// CacheDir returns, and makes, the directory that downloaded binaries and the tests' shared server are kept in: caskeleton in the user's
-// cache directory, or in /var/cache under root, where PostgreSQL's user can read it. Where that cannot be had (no home), it is
+// CacheDir returns, and makes, the directory that downloaded binaries are kept in, and the tests' shared server where memory is short:
+// caskeleton in the user's cache directory, or in /var/cache under root, where PostgreSQL's user can read it. Where that cannot be had (no home), it is
 // /var/tmp/caskeleton-cache-<uid>.
 func CacheDir() (string, error) {
 	var tried []error

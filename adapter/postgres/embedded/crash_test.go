@@ -106,11 +106,24 @@ func TestStopWhereNothingRuns(t *testing.T) {
 func TestStopSharedEndsTheServersOfTests(t *testing.T) {
 	cache := newDir(t)
 	srv := mustStart(t, Options{DataDir: filepath.Join(cache, "pgtest-16")})
-	require.NoError(t, stopShared(testContext(t), cache))
+	stopped, err := stopShared(testContext(t), filepath.Join(cache, sharedPrefix))
+	require.NoError(t, err)
+	require.Equal(t, []string{srv.DataDir()}, stopped)
 	require.True(t, portFree(srv.Port()))
+}
+
+func TestTheSharedServerIsWhereStopSharedLooks(t *testing.T) {
 	dir, err := SharedDataDir(16)
 	require.NoError(t, err)
-	require.Equal(t, "pgtest-16", filepath.Base(dir), "where StopShared looks")
+	cache, err := CacheDir()
+	require.NoError(t, err)
+	require.Contains(t, []string{filepath.Join(cache, sharedPrefix) + "16", inMemory() + "16"}, dir)
+}
+
+func TestTheSharedServerStaysWhereItIs(t *testing.T) {
+	there := t.TempDir()
+	require.True(t, roomFor(there), "it holds what fills the memory")
+	require.False(t, roomFor(filepath.Join(there, "no", "such", "file system")))
 }
 
 // A server started by hand on the same cluster holds no lock of ours: PostgreSQL itself must refuse the second one.

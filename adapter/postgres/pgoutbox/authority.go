@@ -201,6 +201,9 @@ func authority(ctx context.Context, t pgx.Tx, lock string) (a Authority, err err
 	if errors.Is(err, pgx.ErrNoRows) {
 		return a, errors.New("pgoutbox: caskeleton.outbox_control has lost its row: restore it")
 	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == pgerrcode.UndefinedTable {
+		return a, errors.New("pgoutbox: there is no caskeleton.outbox_control: run migrate up, with the stream outbox-storage, first")
+	}
 	return a, err
 }
 

@@ -223,6 +223,9 @@ func TestAuthorityRefuses(t *testing.T) {
 	g := adopting(t, "")
 	require.NoError(t, g.append(t.Context(), event("a", "1")))
 	require.ErrorContains(t, pgoutbox.YieldAuthority(t.Context(), g.dsn, legacy), "has recorded events already")
+
+	_, err = pgoutbox.ReadAuthority(t.Context(), pgtest.DSN(t))
+	require.ErrorContains(t, err, "run migrate up, with the stream outbox-storage, first")
 }
 
 // TestAWriterInTheWayIsNamed: an old instance's open transaction holds its table, and the change gives up within its tries.
