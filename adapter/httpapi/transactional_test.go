@@ -88,6 +88,7 @@ func TestAKeyUsedForSomethingElseIsRefused(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, name)
 		require.Contains(t, res.body, "IDEMPOTENCY_KEY_REUSED", name)
 	}
+	require.Equal(t, "true", post(t, s, "k", `{}`).Header.Get("Idempotent-Replayed"), "a refusal takes nothing from the first one")
 	require.Equal(t, 1, f.count(t, "shop.effect"))
 }
 
