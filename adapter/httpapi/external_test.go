@@ -86,7 +86,7 @@ func TestAnExternalOperationIsExecutingWhileItRunsAndCompletedBeforeItIsAnswered
 func TestADuplicateOfARunningExternalOperationIsToldToWait(t *testing.T) {
 	f := newFixture(t)
 	running, finish := make(chan struct{}), make(chan struct{})
-	s, _ := f.guarded(t, httpapi.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+	s, _ := f.guarded(t, httpapi.Policy{Docs: "https://api.example.com/idempotency"}, func(w http.ResponseWriter, r *http.Request) {
 		close(running)
 		<-finish
 		says(http.StatusCreated, "")(w, r)
@@ -100,6 +100,7 @@ func TestADuplicateOfARunningExternalOperationIsToldToWait(t *testing.T) {
 	require.Equal(t, http.StatusConflict, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.Equal(t, "IDEMPOTENCY_IN_PROGRESS", res.problem(t).Code)
+	require.Equal(t, `<https://api.example.com/idempotency>; rel="describedby"`, res.Header.Get("Link"))
 }
 
 func TestWhatBecomesOfARefusal(t *testing.T) {
@@ -146,6 +147,20 @@ func TestWhatBecomesOfARefusal(t *testing.T) {
 			require.Equal(t, 1, runs())
 		})
 	}
+}
+
+// What a handler says to a caller who has left may be due to just that.
+func TestARefusalToACallerWhoHasLeftIsNotStored(t *testing.T) {
+	f := newFixture(t)
+	running := make(chan struct{}, 1)
+	s, _ := f.guarded(t, httpapi.Policy{StoreRefusal: func(int) bool { return true }}, func(w http.ResponseWriter, r *http.Request) {
+		running <- struct{}{}
+		<-r.Context().Done()
+		says(http.StatusInternalServerError, "")(w, r)
+	})
+	postAndLeave(t, s, "k", running)
+	require.Eventually(t, func() bool { return f.states(t)[0] != "EXECUTING" }, 30*time.Second, time.Millisecond)
+	require.Equal(t, []string{"ABANDONED"}, f.states(t))
 }
 
 func TestAnAbandonedKeyIsAnsweredOnceItIsSettled(t *testing.T) {
