@@ -63,14 +63,14 @@ func TestManyAtOnceTakeEffectOnce(t *testing.T) {
 }
 
 // postAndLeave is post by a client that leaves at a signal, before there is an answer.
-func postAndLeave(t *testing.T, s *service, key string, signal <-chan struct{}) {
+func postAndLeave(t *testing.T, s *service, signal <-chan struct{}) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/things/1", strings.NewReader(`{}`))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Idempotency-Key", "k")
 	go func() {
 		select {
 		case <-signal:
@@ -90,7 +90,7 @@ func TestACallerThatLeavesFinalisesTheClaim(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	postAndLeave(t, s, "k", running)
+	postAndLeave(t, s, running)
 	require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
 	require.Zero(t, f.count(t, "shop.effect"))
 }
@@ -103,7 +103,7 @@ func TestACallerThatLeavesDuringTheClaimLeavesNone(t *testing.T) {
 	s := f.serve(t, httpapi.Policy{}, effect(created))
 	leaves := func(claim string) {
 		t.Helper()
-		postAndLeave(t, s, "k", p.Break(proxytest.Mute, claim).Struck())
+		postAndLeave(t, s, p.Break(proxytest.Mute, claim).Struck())
 		require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
 	}
 	leaves("POST /things/{id}")

@@ -158,7 +158,7 @@ func TestARefusalToACallerWhoHasLeftIsNotStored(t *testing.T) {
 		<-r.Context().Done()
 		says(http.StatusInternalServerError, "")(w, r)
 	})
-	postAndLeave(t, s, "k", running)
+	postAndLeave(t, s, running)
 	require.Eventually(t, func() bool { return f.states(t)[0] != "EXECUTING" }, 30*time.Second, time.Millisecond)
 	require.Equal(t, []string{"ABANDONED"}, f.states(t))
 }
@@ -212,7 +212,7 @@ func TestACallerThatLeavesFinalisesTheExternalOperation(t *testing.T) {
 				}
 				says(http.StatusCreated, "done")(w, r)
 			})
-			postAndLeave(t, s, "k", running)
+			postAndLeave(t, s, running)
 			require.Eventually(t, func() bool { return f.states(t)[0] == c.state }, 30*time.Second, time.Millisecond)
 			post(t, s, "k", `{}`)
 			require.Equal(t, 1, runs())
