@@ -20,10 +20,15 @@ import (
 //   - a body that did not arrive in full, since the caller left or was slower than the server's ReadTimeout:
 //     [fault.RequestInvalid] (400); the connection closes.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	const op = "httpapi.ReadBody"
-	if err := checkMediaType(op, r.Header); err != nil {
+	if err := checkMediaType("httpapi.ReadBody", r.Header); err != nil {
 		return nil, err
 	}
+	return readAll(w, r, limit)
+}
+
+// readAll is [ReadBody] of any media type. Memory grows as the body arrives, whatever length was announced.
+func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	const op = "httpapi.ReadBody"
 	tooLarge := fault.Field{
 		Path:    "body",
 		Problem: fmt.Sprintf("is larger than %d bytes", limit),

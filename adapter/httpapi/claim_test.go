@@ -63,14 +63,14 @@ func TestManyAtOnceTakeEffectOnce(t *testing.T) {
 }
 
 // postAndLeave is post by a client that leaves at a signal, before there is an answer.
-func postAndLeave(t *testing.T, s *service, key string, signal <-chan struct{}) {
+func postAndLeave(t *testing.T, s *service, signal <-chan struct{}) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/things/1", strings.NewReader(`{}`))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Idempotency-Key", "k")
 	go func() {
 		select {
 		case <-signal:
@@ -90,7 +90,7 @@ func TestACallerThatLeavesFinalisesTheClaim(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	postAndLeave(t, s, "k", running)
+	postAndLeave(t, s, running)
 	require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
 	require.Zero(t, f.count(t, "shop.effect"))
 }
@@ -99,30 +99,30 @@ func TestACallerThatLeavesFinalisesTheClaim(t *testing.T) {
 func TestACallerThatLeavesDuringTheClaimLeavesNone(t *testing.T) {
 	p := proxytest.New(t, migrationstest.DSN(t, migrations.Idempotency()))
 	f := openFixture(t, postgres.Config{DSN: p.DSN()}, nil)
+	f.guard = f.newGuard(t, &tx.RunnerOptions{ResolveTimeout: time.Nanosecond}, nil)
 	s := f.serve(t, httpapi.Policy{}, effect(created))
 	leaves := func(claim string) {
 		t.Helper()
-		postAndLeave(t, s, "k", p.Break(proxytest.Mute, claim).Struck())
+		postAndLeave(t, s, p.Break(proxytest.Mute, claim).Struck())
 		require.Eventually(t, func() bool { return f.count(t, "caskeleton.idempotency_record") == 0 }, 30*time.Second, time.Millisecond)
 	}
 	leaves("POST /things/{id}")
 
 	// The same of a claim that is taken over, which names the operation that it was.
-	require.Equal(t, http.StatusCreated, post(t, s, "k", `{}`).StatusCode)
-	_, err := f.db.Exec(t.Context(), `delete from shop.effect`)
-	require.NoError(t, err)
+	p.Break(proxytest.Before, "commit\x00")
+	require.Equal(t, http.StatusServiceUnavailable, post(t, s, "k", `{}`).StatusCode)
 	var former string
-	require.NoError(t, f.db.QueryRow(t.Context(), `update caskeleton.idempotency_record set state = 'CLAIMED', payload = null, lease_expires_at = clock_timestamp() returning operation`).Scan(&former))
+	require.NoError(t, f.db.QueryRow(t.Context(), `update caskeleton.idempotency_record set lease_expires_at = clock_timestamp() returning operation`).Scan(&former))
 	leaves(former)
 	require.Equal(t, http.StatusCreated, post(t, s, "k", `{}`).StatusCode)
 }
 
 func TestCutAtCommitAKeyHasOneEffect(t *testing.T) {
 	p := proxytest.New(t, migrationstest.DSN(t, migrations.Idempotency()))
-	f := openFixture(t, postgres.Config{DSN: p.DSN()}, &idempotency.Options{Lease: 100 * time.Millisecond})
+	f := openFixture(t, postgres.Config{DSN: p.DSN()}, nil)
 	_, err := f.db.Exec(t.Context(), `alter table shop.effect drop constraint canary_unique`) // two effects must be possible
 	require.NoError(t, err)
-	s := f.serve(t, httpapi.Policy{}, func(ctx context.Context, tr *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
+	h := func(ctx context.Context, tr *tx.Tx, r *httpapi.Request) (*httpapi.Response, error) {
 		q, err := postgres.Querier(tr)
 		if err != nil {
 			return nil, err
@@ -131,33 +131,47 @@ func TestCutAtCommitAKeyHasOneEffect(t *testing.T) {
 			return nil, err
 		}
 		return created(ctx, tr, r)
-	})
-	for name, c := range map[string]struct {
-		cut       proxytest.Mode
+	}
+	for name, cut := range map[string]struct {
+		mode      proxytest.Mode
 		committed bool
 	}{
 		"before":    {proxytest.Before, false},
 		"after":     {proxytest.After, true},
 		"on-answer": {proxytest.OnAnswer, true},
 	} {
-		effects := func() int { return f.count(t, "shop.effect where name = '"+name+"'") }
-		p.Break(c.cut, "commit\x00")
-		first := post(t, s, name, `{}`)
-		if c.committed {
-			require.Equal(t, http.StatusCreated, first.StatusCode, name)
-		} else {
-			require.Equal(t, "DB_UNAVAILABLE", first.problem(t).Code, name)
+		for look, c := range map[string]struct {
+			timeout time.Duration // on finding out what became of the transaction
+			code    string        // of the first answer, if it is a problem
+		}{
+			"-found-out": {0, map[bool]string{false: "DB_UNAVAILABLE", true: ""}[cut.committed]},
+			"-unknown":   {time.Nanosecond, "DB_COMMIT_UNKNOWN"},
+		} {
+			key := name + look
+			f.guard = f.newGuard(t, &tx.RunnerOptions{ResolveTimeout: c.timeout}, &idempotency.Options{Lease: 100 * time.Millisecond})
+			s := f.serve(t, httpapi.Policy{}, h)
+			effects := func() int { return f.count(t, "shop.effect where name = '"+key+"'") }
+			p.Break(cut.mode, "commit\x00")
+			first := post(t, s, key, `{}`)
+			if c.code == "" {
+				require.Equal(t, http.StatusCreated, first.StatusCode, key)
+			} else {
+				require.Equal(t, http.StatusServiceUnavailable, first.StatusCode, key)
+				require.Equal(t, c.code, first.problem(t).Code, key)
+			}
+			if c.code == "DB_COMMIT_UNKNOWN" {
+				require.NotEmpty(t, first.Header.Get("Retry-After"), key)
+			}
+			var again answer
+			require.Eventually(t, func() bool {
+				again = post(t, s, key, `{}`)
+				require.LessOrEqual(t, effects(), 1, key)
+				return again.StatusCode != http.StatusConflict
+			}, 30*time.Second, 5*time.Millisecond, key)
+			require.Equal(t, http.StatusCreated, again.StatusCode, key)
+			require.Equal(t, cut.committed, again.Header.Get("Idempotent-Replayed") == "true", key)
+			require.Equal(t, 1, effects(), key)
 		}
-
-		var again answer
-		require.Eventually(t, func() bool {
-			again = post(t, s, name, `{}`)
-			require.LessOrEqual(t, effects(), 1, name)
-			return again.StatusCode != http.StatusConflict
-		}, 30*time.Second, 5*time.Millisecond, name)
-		require.Equal(t, http.StatusCreated, again.StatusCode, name)
-		require.Equal(t, c.committed, again.Header.Get("Idempotent-Replayed") == "true", name)
-		require.Equal(t, 1, effects(), name)
 	}
 }
 

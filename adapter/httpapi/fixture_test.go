@@ -43,13 +43,19 @@ func openFixture(t *testing.T, cfg postgres.Config, o *idempotency.Options) *fix
 		_, err := f.db.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
-	runner, err := tx.NewRunner(f.db, nil)
+	f.guard = f.newGuard(t, nil, o)
+	return f
+}
+
+func (f *fixture) newGuard(t *testing.T, ro *tx.RunnerOptions, o *idempotency.Options) *idempotency.Guard {
+	t.Helper()
+	runner, err := tx.NewRunner(f.db, ro)
 	require.NoError(t, err)
 	keys, err := idempotency.NewKeyring("1", bytes.Repeat([]byte("k"), 32))
 	require.NoError(t, err)
-	f.guard, err = idempotency.New(pgidempotency.New(f.db), runner, keys, o)
+	g, err := idempotency.New(pgidempotency.New(f.db), runner, keys, o)
 	require.NoError(t, err)
-	return f
+	return g
 }
 
 func (f *fixture) count(t *testing.T, from string) (n int) {

@@ -2,11 +2,13 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +22,9 @@ import (
 
 // net/http lingers for 500 ms on a connection that it closes with data unread, longer than goleak waits.
 func TestMain(m *testing.M) {
+	if at := os.Getenv(childVariable); at != "" {
+		panic(runChild(context.Background(), at, os.Stdout))
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 

@@ -13,7 +13,7 @@ import (
 // storedHeaders are what a stored answer keeps: what the body and the resource are. Everything else belongs to one exchange, such as
 // Set-Cookie, Date and the request id, and must not reach whoever repeats the request.
 var storedHeaders = []string{
-	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Type", "ETag", "Last-Modified",
+	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location", "Content-Type", "ETag", "Last-Modified",
 	"Link", "Location", "Vary",
 }
 
@@ -93,7 +93,9 @@ func (r *Response) UnmarshalBinary(data []byte) error {
 func (r *Response) Write(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	maps.Copy(h, r.Header)
-	if bodyAllowed(r.Status) {
+	// An answer to HEAD may say how long the body would be.
+	told := req.Method == http.MethodHead && len(r.Body) == 0 && h.Get("Content-Length") != ""
+	if bodyAllowed(r.Status) && !told {
 		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
 	}
 	w.WriteHeader(r.Status)

@@ -1,6 +1,10 @@
 package httpapi
 
-import "net/http"
+import (
+	"bufio"
+	"net"
+	"net/http"
+)
 
 // tracker is a ResponseWriter that remembers what became of the response. Like the response itself it belongs to one goroutine.
 type tracker struct {
@@ -61,5 +65,10 @@ func (t *tracker) FlushError() error {
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
-// Unwrap lets [http.ResponseController] reach everything else: deadlines, full duplex, hijacking.
+// Hijack is for those who ask for an [http.Hijacker].
+func (t *tracker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(t.ResponseWriter).Hijack()
+}
+
+// Unwrap lets [http.ResponseController] reach everything else: deadlines, full duplex.
 func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -43,7 +43,8 @@ func TestARepeatIsAnsweredFromTheStore(t *testing.T) {
 
 func TestKeysThatAreRefused(t *testing.T) {
 	f := newFixture(t)
-	s := f.serve(t, httpapi.Policy{}, effect(created))
+	transactional := f.serve(t, httpapi.Policy{}, effect(created))
+	external, runs := f.guarded(t, httpapi.Policy{}, says(http.StatusCreated, ""))
 	for name, c := range map[string]struct {
 		headers []string
 		code    string
@@ -59,11 +60,14 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"escape in a quoted": {[]string{"Idempotency-Key", `"a\"b"`}, "IDEMPOTENCY_KEY_INVALID"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := post(t, s, "", `{}`, c.headers...)
-			require.Equal(t, http.StatusBadRequest, res.StatusCode)
-			require.Contains(t, res.body, c.code)
+			for _, s := range []*service{transactional, external} {
+				res := post(t, s, "", `{}`, c.headers...)
+				require.Equal(t, http.StatusBadRequest, res.StatusCode)
+				require.Equal(t, c.code, res.problem(t).Code)
+			}
 		})
 	}
+	require.Zero(t, runs())
 	require.Zero(t, f.count(t, "caskeleton.idempotency_record"))
 }
 
@@ -88,6 +92,7 @@ func TestAKeyUsedForSomethingElseIsRefused(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, name)
 		require.Contains(t, res.body, "IDEMPOTENCY_KEY_REUSED", name)
 	}
+	require.Equal(t, "true", post(t, s, "k", `{}`).Header.Get("Idempotent-Replayed"), "a refusal takes nothing from the first one")
 	require.Equal(t, 1, f.count(t, "shop.effect"))
 }
 

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"caskeleton.dev/fault"
+	"caskeleton.dev/idempotency"
+	"caskeleton.dev/reqctx"
+)
+
+// idempotencyKeyHeader is the request header of the IETF draft "The Idempotency-Key HTTP Header Field".
+const idempotencyKeyHeader = "Idempotency-Key"
+
+// replayedHeader marks an answer that comes from the store.
+const replayedHeader = "Idempotent-Replayed"
+
+// keyOf returns the scope of a request. The route is the pattern that matched, without its method and host.
+func (p Policy) keyOf(r *http.Request) (idempotency.Key, error) {
+	client, err := clientKey(r.Header.Values(idempotencyKeyHeader))
+	if err != nil {
+		return idempotency.Key{}, err
+	}
+	route := p.Route
+	if i := strings.IndexByte(r.Pattern, '/'); i >= 0 && route == "" {
+		route = r.Pattern[i:]
+	}
+	if route == "" {
+		route = r.URL.EscapedPath()
+	}
+	return idempotency.Key{
+		Tenant: reqctx.Tenant(r.Context()), Principal: reqctx.Principal(r.Context()), Method: r.Method, Route: route, Client: client,
+	}, nil
+}
+
+// clientKey reads the header as the draft has it, a quoted string (RFC 9651, 3.3.3), and as most clients send it, bare. Both spell one key.
+func clientKey(values []string) (string, error) {
+	invalid := func(problem string) error {
+		return &fault.Error{Code: fault.IdempotencyKeyInvalid, Op: "httpapi.clientKey", Fields: []fault.Field{
+			{Path: idempotencyKeyHeader, Problem: problem, Fix: "send one header of 1 to 255 visible ASCII characters, a UUID for instance"},
+		}}
+	}
+	switch {
+	case len(values) == 0:
+		return "", fault.New(fault.IdempotencyKeyRequired, "httpapi.clientKey", nil)
+	case len(values) > 1:
+		return "", invalid("is sent more than once")
+	}
+	key := values[0]
+	if inner, ok := strings.CutPrefix(key, `"`); ok {
+		if key, ok = strings.CutSuffix(inner, `"`); !ok || strings.ContainsAny(key, `"\`) {
+			return "", invalid("opens with a quote and is not a plain quoted string")
+		}
+	} else if strings.Contains(key, ",") {
+		return "", invalid("has a comma, as if sent more than once; put a key with a comma in quotes") // a proxy joins repeated headers so
+	}
+	if key == "" {
+		return "", invalid("is empty")
+	}
+	return key, nil
+}
+
+// fingerprint is of the concrete path, not the pattern: one key for two resources is two requests.
+func fingerprint(r *http.Request, body []byte) idempotency.Fingerprint {
+	return idempotency.NewFingerprint(r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), body)
+}
