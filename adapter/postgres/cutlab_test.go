@@ -205,7 +205,7 @@ func (l *cutlab) crash(t *testing.T, pid int) error {
 // start starts the server that was stopped.
 func (l *cutlab) start(t *testing.T) error {
 	t.Helper()
-	_, err := embedded.Start(t.Context(), embedded.Options{DataDir: l.server.DataDir(), FsyncOff: true, Logger: slog.New(slog.DiscardHandler)})
+	_, err := embedded.Start(t.Context(), embedded.Options{DataDir: l.server.DataDir(), BinDir: l.server.BinDir(), FsyncOff: true, Logger: slog.New(slog.DiscardHandler)})
 	return err
 }
 
