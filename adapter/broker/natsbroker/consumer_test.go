@@ -38,19 +38,22 @@ func consume(t *testing.T, s *natsbroker.Stream, h natsbroker.Handler, o natsbro
 	return stop
 }
 
-// pending returns how many messages the consumer has not acknowledged.
-func (b *broker) pending() int {
-	c, err := b.js().Consumer(b.t.Context(), "events", consumerName)
-	if err != nil {
-		return -1
-	}
-	info := c.CachedInfo()
-	return int(info.NumPending) + info.NumAckPending
-}
-
+// settled waits until the consumer has acknowledged all of the stream. What is pending does not say: of a consumer that has just been made, it is
+// nothing for a moment.
 func (b *broker) settled(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return b.pending() == 0 }, soon, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		str, err := b.js().Stream(t.Context(), "events")
+		if err != nil {
+			return false
+		}
+		c, err := str.Consumer(t.Context(), consumerName)
+		if err != nil {
+			return false
+		}
+		info := c.CachedInfo()
+		return info.AckFloor.Stream >= str.CachedInfo().State.LastSeq && info.NumPending == 0 && info.NumAckPending == 0
+	}, soon, 50*time.Millisecond)
 }
 
 // ledger notes effects, each once, as an inbox does.
