@@ -50,6 +50,12 @@ func (o *Idempotency) ShowKey(ctx context.Context, key idempotency.Key) (idempot
 	return o.guard.Show(ctx, key)
 }
 
+// Answer returns the answer of a scope as it is stored, or [idempotency.ErrNoRecord] where there is none. It may hold what not every operator
+// should see.
+func (o *Idempotency) Answer(ctx context.Context, s idempotency.Scope) ([]byte, error) {
+	return o.guard.Answer(ctx, s)
+}
+
 // Abandoned lists up to limit interrupted operations, the oldest first, from after on; the zero Cursor is the beginning.
 func (o *Idempotency) Abandoned(ctx context.Context, after idempotency.Cursor, limit int) ([]idempotency.Entry, error) {
 	if limit < 1 || limit > MaxList {

@@ -163,6 +163,23 @@ func TestShow(t *testing.T) {
 	}
 }
 
+func TestAnswer(t *testing.T) {
+	d := newDesk(t)
+	_, err := d.pay(t, "done", nil)
+	require.NoError(t, err)
+	e, err := d.ShowKey(t.Context(), key("done"))
+	require.NoError(t, err)
+	payload, err := d.Answer(t.Context(), e.Scope)
+	require.NoError(t, err)
+	require.JSONEq(t, `"ran"`, string(payload))
+	open, err := idempotency.ParseScope(d.interrupted(t, "open"))
+	require.NoError(t, err)
+	for _, s := range []idempotency.Scope{open, {}} {
+		_, err := d.Answer(t.Context(), s)
+		require.ErrorIs(t, err, idempotency.ErrNoRecord)
+	}
+}
+
 func TestAbandonedIsBoundedAndGoesOn(t *testing.T) {
 	d := newDesk(t)
 	want := map[string]bool{d.interrupted(t, "a"): true, d.interrupted(t, "b"): true, d.interrupted(t, "c"): true}
