@@ -14,9 +14,9 @@ import (
 
 const devSecretFile = "idempotency.key" //nolint:gosec // a file name
 
-// keyring takes the HMAC secret from the configuration, or, in the dev profile, from a file that is made once: a new secret at each
+// Keyring takes the HMAC secret from the configuration, or, in the dev profile, from a file that is made once: a new secret at each
 // start would not recognise the repeats of before.
-func keyring(c *config.Config) (idempotency.Keyring, error) {
+func Keyring(c *config.Config) (idempotency.Keyring, error) {
 	switch version := c.Idempotency.Current(); {
 	case version != "":
 		keys, err := idempotency.NewKeyring(version, []byte(c.Idempotency.Keys[version].Reveal()))

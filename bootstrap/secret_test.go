@@ -53,7 +53,7 @@ func TestKeyringByProfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.config.DataDir = t.TempDir()
-			_, err := keyring(&c.config)
+			_, err := Keyring(&c.config)
 			if c.fails == "" {
 				require.NoError(t, err)
 				return

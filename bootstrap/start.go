@@ -32,7 +32,7 @@ const firstPause, longestPause = 250 * time.Millisecond, 5 * time.Second
 
 // start brings up everything behind the listener. On failure nothing is left open.
 func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (_ *App, err error) {
-	keys, err := keyring(c)
+	keys, err := Keyring(c)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,8 @@ type Claims interface {
 type Keeper interface {
 	// Find returns the record of one of scopes, of several one with an answer, and false where there is none.
 	Find(ctx context.Context, scopes []Scope) (Entry, bool, error)
+	// Read returns the record of a scope with its answer, wherever the driver keeps it, and false where there is none.
+	Read(ctx context.Context, s Scope) (Record, bool, error)
 	// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning.
 	List(ctx context.Context, state State, after Cursor, limit int) ([]Entry, error)
 	// Expire makes up to limit EXECUTING records ABANDONED whose lease has expired, and returns how many. It skips what others have locked.

@@ -68,6 +68,18 @@ func (g *Guard) find(ctx context.Context, scopes []Scope) (Entry, error) {
 	return e, err
 }
 
+// Answer returns what is stored as the answer of a scope, or [ErrNoRecord]: also of an operation that has none yet.
+func (g *Guard) Answer(ctx context.Context, s Scope) ([]byte, error) {
+	rec, found, err := g.driver.Read(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found || rec.State != Completed && rec.State != Failed:
+		return nil, ErrNoRecord
+	}
+	return g.load(ctx, rec.Answer)
+}
+
 // List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning.
 func (g *Guard) List(ctx context.Context, state State, after Cursor, limit int) ([]Entry, error) {
 	return g.driver.List(ctx, state, after, limit)

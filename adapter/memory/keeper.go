@@ -33,6 +33,20 @@ func (d *Records) Find(ctx context.Context, scopes []idempotency.Scope) (idempot
 	return d.entry(r), true, nil
 }
 
+// Read implements [idempotency.Keeper].
+func (d *Records) Read(ctx context.Context, s idempotency.Scope) (idempotency.Record, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return idempotency.Record{}, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.rows[s]
+	if r == nil {
+		return idempotency.Record{}, false, nil
+	}
+	return d.read(r), true, nil
+}
+
 func order(a, b idempotency.Cursor) int {
 	return cmp.Or(a.Created.Compare(b.Created), bytes.Compare(a.Scope[:], b.Scope[:]))
 }

@@ -82,7 +82,7 @@ func newRoot(app App, s *Session) *cobra.Command {
 	complete(root, "output", s.format)
 	complete(root, "time-format", s.times)
 
-	root.AddCommand(configCommand(s), migrateCommand(s, app.Streams), versionCommand(s, app))
+	root.AddCommand(configCommand(s), idempotencyCommand(s), migrateCommand(s, app.Streams), versionCommand(s, app))
 	for _, c := range app.Commands {
 		root.AddCommand(c(s))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres/migrations"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/bootstrap/cli"
 	"caskeleton.dev/fault"
@@ -29,12 +30,12 @@ var shop = migrations.Stream{Name: "shop", Schema: "shop", FS: fstest.MapFS{
 }}
 
 // Each file of testdata is a list of runs: "env" lines, the command, what it prints ("! " marks stderr) and its exit code. {name} in an
-// "env" line is the DSN of a database that the runs of one file share, and "sql name" lines run in it before the first of them. They are written by
+// "env" line is the DSN of a database that the runs of one file share, {migrated} of one that has the idempotency records, and "sql name" lines run in it before the first of them. They are written by
 // hand; <time>, <age>, <duration>, <database> and <checksum> stand for what differs from run to run.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -57,7 +58,11 @@ type databases map[string]string
 func (dbs databases) dsn(t *testing.T, name string) string {
 	t.Helper()
 	if dbs[name] == "" {
-		dbs[name] = pgtest.DSN(t)
+		if name == "migrated" {
+			dbs[name] = migrationstest.DSN(t, migrations.Idempotency())
+		} else {
+			dbs[name] = pgtest.DSN(t)
+		}
 	}
 	return dbs[name]
 }

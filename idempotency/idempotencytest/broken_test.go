@@ -345,6 +345,14 @@ func (b *broken) Find(ctx context.Context, scopes []idempotency.Scope) (idempote
 	return b.Records.Find(ctx, scopes)
 }
 
+func (b *broken) Read(ctx context.Context, s idempotency.Scope) (idempotency.Record, bool, error) {
+	rec, found, err := b.Records.Read(ctx, s)
+	if b.bug == "reads no large answer" && string(rec.Payload) == "large" {
+		rec.Payload = nil
+	}
+	return rec, found || b.bug == "reads what is not there", err
+}
+
 func (b *broken) List(ctx context.Context, state idempotency.State, after idempotency.Cursor, limit int) ([]idempotency.Entry, error) {
 	switch b.bug {
 	case "lists from the beginning":

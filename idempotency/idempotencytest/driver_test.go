@@ -65,6 +65,8 @@ func TestABrokenDriverFails(t *testing.T) {
 		"finds nothing":                            "operators find records",
 		"lists from the beginning":                 "operators find records",
 		"lists any state":                          "operators find records",
+		"reads no large answer":                    "operators find records",
+		"reads what is not there":                  "operators find records",
 		"what an execution may write is no object": "objects live while they may be an answer",
 		"any object of a record lives":             "objects live while they may be an answer",
 	}, newStore)

@@ -192,6 +192,18 @@ func finds(ctx context.Context, s Store) {
 	suite.Must(err, "finding nothing")
 	suite.Equal(false, found, "finding nothing")
 
+	_, found, err = s.Driver.Read(ctx, newScope())
+	suite.Must(err, "reading nothing")
+	suite.Equal(false, found, "reading nothing")
+	for _, a := range []idempotency.Answer{inline("small"), {Payload: []byte("large"), Large: true}} {
+		c := s.in(ctx, idempotency.Executing)
+		s.settles(ctx, c, idempotency.Executing, idempotency.Failed, a, "an execution")
+		rec, found, err := s.Driver.Read(ctx, c.Scope)
+		suite.Must(err, "reading")
+		suite.Equal(true, found, "reading")
+		suite.Equal([]any{idempotency.Failed, string(a.Payload)}, []any{rec.State, string(rec.Payload)}, "what was read")
+	}
+
 	var claims []idempotency.Claim
 	for range 5 {
 		claims = append(claims, s.abandoned(ctx))

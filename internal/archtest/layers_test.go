@@ -28,6 +28,7 @@ var layers = map[string]string{
 	"lock/schedule/scheduletest":  "suite",
 	"outbox":                      "port",
 	"outbox/outboxtest":           "suite",
+	"ops":                         "ops",
 	"adapter/broker":              "adapter",
 	"adapter/filesystem":          "adapter",
 	"adapter/httpapi":             "adapter",
@@ -62,8 +63,9 @@ var rules = map[string]rule{
 	"suitekit":  {},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
 	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter", "testprog"}, others: anything},
-	"root":      {kit: []string{"kernel", "tx", "port", "adapter"}, others: anything},
-	"cmd":       {kit: []string{"kernel", "root"}, others: anything},
+	"ops":       {kit: []string{"port"}},
+	"root":      {kit: []string{"kernel", "tx", "port", "ops", "adapter"}, others: anything},
+	"cmd":       {kit: []string{"kernel", "ops", "root"}, others: anything},
 	"tool":      {others: anything},
 	"testprog":  {kit: []string{"adapter"}},
 	// What runs the tests may reach for their server, and for nothing that is built on it.
@@ -112,7 +114,7 @@ func refuse(from, imp string) string {
 		return fmt.Sprintf("layer %s may not import %s (layer %q): imports run from cmd to fault only, so that a team can take a part without what is above or beside it",
 			layer, imp, target)
 	case imp == "net/http" || imp == "database/sql":
-		if slices.Contains([]string{"kernel", "tx", "port"}, layer) {
+		if slices.Contains([]string{"kernel", "tx", "port", "ops"}, layer) {
 			return fmt.Sprintf("layer %s may not import %s: a port knows no transport and no store, they belong to its adapters", layer, imp)
 		}
 		return ""
@@ -167,7 +169,7 @@ func TestRefuse(t *testing.T) {
 	t.Cleanup(func() { layers = kept })
 	layers = map[string]string{
 		"fault": "kernel", "reqctx": "kernel", "tx": "tx", "lock": "port", "lock/locktest": "suite", "outbox": "port",
-		"adapter/postgres": "adapter", "adapter/postgres/pgtest": "testkit", "adapter/httpapi": "adapter", "bootstrap": "root", "cmd/x": "cmd", "registry": "tool",
+		"adapter/postgres": "adapter", "adapter/postgres/pgtest": "testkit", "adapter/httpapi": "adapter", "bootstrap": "root", "cmd/x": "cmd", "ops": "ops", "registry": "tool",
 	}
 	for _, c := range []struct {
 		from, imp string
@@ -202,6 +204,11 @@ func TestRefuse(t *testing.T) {
 		{"bootstrap/cli", module + "/bootstrap", true},
 		{"bootstrap", module + "/adapter/httpapi", true},
 		{"bootstrap", module + "/adapter/postgres/pgtest", false},
+		{"ops", module + "/lock", true},
+		{"ops", module + "/adapter/postgres", false},
+		{"ops", "net/http", false},
+		{"lock", module + "/ops", false},
+		{"bootstrap/cli", module + "/ops", true},
 		{"cmd/x", module + "/bootstrap/cli", true},
 		{"cmd/x", module + "/adapter/postgres", false},
 		{"registry", module + "/fault", false},

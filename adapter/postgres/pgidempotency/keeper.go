@@ -24,6 +24,12 @@ func (r *Records) Find(ctx context.Context, scopes []idempotency.Scope) (idempot
 	return e, err == nil, err
 }
 
+// Read implements idempotency.Driver.
+func (r *Records) Read(ctx context.Context, s idempotency.Scope) (idempotency.Record, bool, error) {
+	rec, _, err := scan(r.db.QueryRow(ctx, readSQL, s[:]))
+	return rec, rec.State != "", err
+}
+
 const (
 	listSQL   = `select ` + entryColumns + ` from caskeleton.idempotency_record r where r.state = $1 and (r.created_at, r.scope) > ($2::timestamptz, $3::bytea)`
 	listOrder = ` order by r.created_at, r.scope limit $4`
