@@ -3,7 +3,6 @@ package migrations
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -34,16 +33,11 @@ var roleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$-]{0,62}$`)
 // other schema. They are for what there is now, and to be run again after each Up that made something. It only reads. Running them
 // takes the owner of the schemas that may also alter the runtime role, or a superuser.
 func (m *Migrator) Grants(ctx context.Context, r Roles) ([]string, error) {
-	db, err := m.open(ctx)
+	tx, done, err := snapshot(ctx, m.open)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
-	if err != nil {
-		return nil, fmt.Errorf("migrations: begin: %w", told(err))
-	}
-	defer func() { _ = tx.Rollback() }()
+	defer done()
 	g, err := m.grants(ctx, tx, r)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -19,16 +18,11 @@ type Step struct {
 // Plan returns what Up would run now, in order, and changes nothing. Its scripts, run by hand as the owner in this order, leave what Up
 // would; the migration lock, which keeps others off meanwhile, is Up's alone. It refuses what Up refuses.
 func (m *Migrator) Plan(ctx context.Context) ([]Step, error) {
-	db, err := m.open(ctx)
+	tx, done, err := snapshot(ctx, m.open)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
-	if err != nil {
-		return nil, fmt.Errorf("migrations: begin: %w", told(err))
-	}
-	defer func() { _ = tx.Rollback() }()
+	defer done()
 	var steps []Step
 	for _, s := range m.streams {
 		h, err := readHistory(ctx, tx, s.Stream)

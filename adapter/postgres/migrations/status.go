@@ -47,16 +47,11 @@ func (s Status) In(state State) []FileStatus {
 // Status returns where every stream stands. It runs plain SELECTs in a read-only transaction on a connection of its own, and also answers
 // when the database is empty. Its errors are about reading: what is wrong with a stream is in the States.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
-	db, err := m.openToRead(ctx)
+	tx, done, err := snapshot(ctx, m.openToRead)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
-	if err != nil {
-		return nil, fmt.Errorf("migrations: begin: %w", told(err))
-	}
-	defer func() { _ = tx.Rollback() }()
+	defer done()
 	out := make([]Status, 0, len(m.streams))
 	for _, s := range m.streams {
 		h, err := readHistory(ctx, tx, s.Stream)
@@ -66,6 +61,23 @@ func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 		out = append(out, compare(s, h))
 	}
 	return out, nil
+}
+
+// snapshot begins a read-only transaction, in which all statements see one state, on a connection of its own. done ends both.
+func snapshot(ctx context.Context, open func(context.Context) (*sql.DB, error)) (tx *sql.Tx, done func(), err error) {
+	db, err := open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tx, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		_ = db.Close()
+		return nil, nil, fmt.Errorf("migrations: begin: %w", told(err))
+	}
+	return tx, func() {
+		_ = tx.Rollback()
+		_ = db.Close()
+	}, nil
 }
 
 func compare(s source, h history) Status {
