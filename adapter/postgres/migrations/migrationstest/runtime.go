@@ -3,9 +3,11 @@ package migrationstest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -25,9 +27,13 @@ func RuntimeDSN(tb testing.TB, dsn string, streams ...migrations.Stream) string 
 	name := pgx.Identifier{role}.Sanitize()
 	_, err = conn.Exec(tb.Context(), `create role `+name+` login password 'secret'`)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		_, err := conn.Exec(context.WithoutCancel(tb.Context()), `drop owned by `+name+`; drop role `+name)
+	tb.Cleanup(func() { // over a connection of its own: a test may cut all that it finds
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, dsn)
 		require.NoError(tb, err)
+		_, err = conn.Exec(ctx, `drop owned by `+name+`; drop role `+name)
+		require.NoError(tb, errors.Join(err, conn.Close(ctx)))
 	})
 	m, err := migrations.New(dsn, streams, &migrations.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(tb, err)
