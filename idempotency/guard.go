@@ -25,12 +25,13 @@ type Guard struct {
 	keys    Keyring
 	opts    Options
 	metrics metrics
+	lookups *lookups
 	invalid error // why a guard of With can do nothing
 }
 
 // New returns a guard that stores its records with d, in transactions of r.
 func New(d Driver, r *tx.Runner, keys Keyring, o *Options) (*Guard, error) {
-	g := &Guard{driver: d, runner: r, keys: keys}
+	g := &Guard{driver: d, runner: r, keys: keys, lookups: &lookups{byKey: map[Scope]*lookup{}}}
 	if o != nil {
 		g.opts = *o
 	}
@@ -81,53 +82,25 @@ func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (turn, *Reco
 		Scope: scopes[0], Former: scopes[1:], KeyVersion: g.keys.version, Tenant: key.Tenant, Route: key.Method + " " + key.Route, Fingerprint: fp,
 		Owner: g.opts.Owner, Operation: rand.Text(), Lease: g.opts.Lease, Expiry: g.opts.Expiry,
 	}
-	c, rec, outcome, err := g.look(ctx, req)
-	g.metrics.claimed(ctx, outcome)
-	others := slices.DeleteFunc(scopes, func(s Scope) bool { return s == c.Scope })
-	return turn{c, others}, rec, err
-}
-
-func (g *Guard) look(ctx context.Context, req Request) (Claim, *Record, string, error) {
-	for range maxLooks {
-		rec, made, err := g.driver.Claim(ctx, req)
-		switch {
-		case err != nil:
-			g.forget(ctx, err, Claim{Scope: req.Scope, Owner: req.Owner, Attempt: 1, Operation: req.Operation, Revision: 1})
-			return Claim{}, nil, outcomeError, err
-		case made:
-			return rec.Claim, nil, outcomeClaimed, nil
-		case rec.State == "":
-			continue // it vanished between the statements: released or reaped
-		case rec.Fingerprint != req.Fingerprint:
-			return Claim{}, nil, outcomeReused, fault.New(fault.IdempotencyKeyReused, "idempotency.Do", nil)
-		case rec.State == Completed || rec.State == Failed:
-			return Claim{}, &rec, outcomeReplayed, nil
-		case rec.State == Abandoned:
-			return Claim{}, nil, outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", nil)
-		case !rec.LeaseExpired:
-			return Claim{}, nil, outcomeInProgress, errInProgress(nil)
-		case rec.State == Executing:
-			marked, err := g.driver.Abandon(ctx, rec.Claim)
-			switch {
-			case err != nil:
-				return Claim{}, nil, outcomeError, err
-			case marked:
-				g.metrics.abandoned.Add(ctx, 1)
-				return Claim{}, nil, outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", nil)
-			}
-			continue // it was renewed, or ended
-		}
-		c, taken, err := g.driver.TakeOver(ctx, rec.Claim, req)
-		switch {
-		case err != nil:
-			g.forget(ctx, err, Claim{Scope: rec.Scope, Owner: req.Owner, Attempt: rec.Attempt + 1, Operation: req.Operation, Revision: rec.Revision + 1})
-			return Claim{}, nil, outcomeError, err
-		case taken:
-			return c, nil, outcomeTakenOver, nil
-		}
-		return Claim{}, nil, outcomeInProgress, errInProgress(nil)
+	rec, ours, err := g.lookUp(ctx, req)
+	outcome := outcomeError
+	switch {
+	case err != nil:
+	case !ours:
+		outcome, err = rec.verdict(fp)
+	case rec.Attempt > 1:
+		outcome = outcomeTakenOver
+	default:
+		outcome = outcomeClaimed
 	}
-	return Claim{}, nil, outcomeInProgress, errInProgress(nil)
+	g.metrics.claimed(ctx, outcome)
+	switch {
+	case err != nil:
+		return turn{}, nil, err
+	case !ours:
+		return turn{}, &rec, nil
+	}
+	return turn{rec.Claim, slices.DeleteFunc(scopes, func(s Scope) bool { return s == rec.Scope })}, nil, nil
 }
 
 func errInProgress(cause error) error {

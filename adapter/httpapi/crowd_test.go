@@ -45,9 +45,7 @@ func newRush(t *testing.T) *rush {
 	t.Helper()
 	dsn := migrationstest.DSN(t, migrations.Idempotency())
 	r := &rush{dsn: dsn, conns: 4}
-	r.f = openFixture(t, postgres.Config{
-		DSN: dsn, MaxConns: r.conns, ApplicationName: "crowd", AcquireTimeout: 5 * time.Minute, StatementTimeout: 5 * time.Minute, IdleTxTimeout: 6 * time.Minute,
-	}, nil)
+	r.f = openFixture(t, postgres.Config{DSN: dsn, MaxConns: r.conns, ApplicationName: "crowd", IdleTxTimeout: 5 * time.Minute}, nil)
 	r.others.Add(*crowd - 1)
 	return r
 }

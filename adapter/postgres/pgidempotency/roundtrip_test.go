@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,63 +90,5 @@ func TestRoundTrips(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// However many send one key, it runs once, and they need no more connections than the pool has.
-func TestTenThousandWithOneKey(t *testing.T) {
-	const callers, conns = 10_000, 4
-	f := newFixture(t, "")
-	_, err := f.db.Exec(t.Context(), `create table public.effect (n int); grant insert on public.effect to public`)
-	require.NoError(t, err)
-	db, err := postgres.Open(t.Context(), postgres.Config{
-		DSN: f.dsn, MaxConns: conns, ApplicationName: "thousands", AcquireTimeout: time.Minute, StatementTimeout: time.Minute, IdleTxTimeout: 2 * time.Minute,
-	}, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.WithoutCancel(t.Context()))) })
-	runner, err := tx.NewRunner(db, nil)
-	require.NoError(t, err)
-	many := &fixture{db: db, runner: runner, records: pgidempotency.New(db)}
-	g := many.newGuard(t, nil)
-
-	answers := make(chan string, callers)
-	for range callers {
-		go func() {
-			out, err := idempotency.Do(t.Context(), g, key("one"), idempotency.Fingerprint{}, func(ctx context.Context, tr *tx.Tx) (string, error) {
-				q, err := postgres.Querier(tr)
-				if err != nil {
-					return "", err
-				}
-				_, err = q.Exec(ctx, `insert into public.effect values (1)`)
-				return "done", err
-			})
-			if err != nil {
-				answers <- err.Error()
-				return
-			}
-			answers <- out.Value
-		}()
-	}
-	told := map[string]int{}
-	var most int
-	for range callers {
-		told[<-answers]++
-		if len(answers) > 0 && told["done"]%1000 != 1 {
-			continue
-		}
-		var open int
-		require.NoError(t, f.db.QueryRow(t.Context(), `select count(*) from pg_stat_activity where application_name = 'thousands'`).Scan(&open))
-		most = max(most, open)
-	}
-	require.NotZero(t, told["done"], "%v", told)
-	require.LessOrEqual(t, most, conns)
-	require.NotZero(t, most)
-	var effects, records int
-	require.NoError(t, f.db.QueryRow(t.Context(), `select (select count(*) from public.effect), (select count(*) from caskeleton.idempotency_record)`).Scan(&effects, &records))
-	require.Equal(t, []int{1, 1}, []int{effects, records})
-	for answer := range told {
-		require.True(t, answer == "done" || slices.ContainsFunc([]string{"IDEMPOTENCY_IN_PROGRESS", "DB_POOL_EXHAUSTED"}, func(code string) bool {
-			return strings.Contains(answer, code)
-		}), answer)
 	}
 }
