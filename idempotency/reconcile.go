@@ -80,7 +80,8 @@ func (g *Guard) Answer(ctx context.Context, s Scope) ([]byte, error) {
 	return g.load(ctx, rec.Answer)
 }
 
-// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning.
+// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning. Of what is EXECUTING or
+// ABANDONED there is an index; the others are looked for among all records.
 func (g *Guard) List(ctx context.Context, state State, after Cursor, limit int) ([]Entry, error) {
 	return g.driver.List(ctx, state, after, limit)
 }

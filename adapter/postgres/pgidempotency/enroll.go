@@ -75,12 +75,3 @@ func compare(known []enrolled, current string, checks map[string][]byte) (missin
 	}
 	return slices.Min(slices.Collect(maps.Keys(unknown))), nil
 }
-
-const retireSQL = `delete from caskeleton.idempotency_key k where k.version = $1
-  and not exists (select from caskeleton.idempotency_record r where r.key_version = k.version)`
-
-// Retire implements idempotency.Driver.
-func (r *Records) Retire(ctx context.Context, version string) (bool, error) {
-	tag, err := r.db.Exec(ctx, retireSQL, version)
-	return tag.RowsAffected() == 1, err
-}

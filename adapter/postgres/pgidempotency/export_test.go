@@ -8,8 +8,18 @@ var JoinedSQL = []string{startSQL, startBesideSQL, completeSQL, completeLargeSQL
 
 // Statements whose plans are looked at.
 const (
-	ListFewSQL = listSQL + executing + listOrder
-	ExpireSQL  = expireSQL
-	ReapSQL    = reapSQL
-	FindSQL    = findSQL
+	ClaimSQL       = claimSQL
+	ClaimAmongSQL  = claimAmongSQL
+	ReadSQL        = readSQL
+	ReadAmongSQL   = readAmongSQL
+	TakeOverSQL    = takeOverSQL
+	StartBesideSQL = startBesideSQL
+	ExecuteSQL     = executeSQL
+	ListFewSQL     = listSQL + executing + listOrder
+	ListManySQL    = listSQL + listOrder
+	ExpireSQL      = expireSQL
+	ReapSQL        = reapSQL
+	LiveSQL        = liveSQL
+	FindSQL        = findSQL
+	OfVersionSQL   = ofVersionSQL
 )

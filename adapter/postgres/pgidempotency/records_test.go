@@ -23,6 +23,7 @@ import (
 
 // fixture is a database with the records in it, reached in one exec mode.
 type fixture struct {
+	owner   string       // its DSN
 	dsn     string       // of the runtime role
 	db      *postgres.DB // as the owner, for what a test arranges; the others work as the runtime role
 	runner  *tx.Runner
@@ -38,7 +39,7 @@ var through = func(_ *testing.T, dsn string) string { return dsn }
 func newFixture(t *testing.T, mode string) *fixture {
 	t.Helper()
 	dsn := migrationstest.DSN(t, migrations.Idempotency())
-	f := &fixture{db: open(t, dsn, mode)}
+	f := &fixture{owner: dsn, db: open(t, dsn, mode)}
 	f.dsn = migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency())
 	runtime := open(t, through(t, f.dsn), mode)
 	var err error
