@@ -1,19 +1,78 @@
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 )
 
+// Formed is a type of answers whose stored form nothing else can be taken for: what its MarshalBinary returns begins with the form, a word of
+// lower-case letters, and a space. [Guard.Reconcile] then refuses what an operation of that type could not read.
+type Formed interface {
+	encoding.BinaryMarshaler
+	AnswerForm() string
+}
+
+// formJSON is that of types without a MarshalBinary of their own.
+const formJSON = "json"
+
+var (
+	binaryMarshaler   = reflect.TypeFor[encoding.BinaryMarshaler]()
+	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
+)
+
+// formOf returns the form of a type of answers, "" where it has one that cannot be recognised, and refuses types that would not be read back
+// as they were.
+func formOf[T any]() (string, error) {
+	t := reflect.TypeFor[T]()
+	base, pointers := t, 0
+	for ; base.Kind() == reflect.Pointer; pointers++ {
+		base = base.Elem()
+	}
+	p := reflect.PointerTo(base)
+	marshals, unmarshals := p.Implements(binaryMarshaler), p.Implements(binaryUnmarshaler)
+	switch {
+	case base.Kind() == reflect.Interface:
+		return "", fmt.Errorf("idempotency: an answer of type %s cannot be read back as what it was; return a type that is no interface", t)
+	case marshals != unmarshals:
+		return "", fmt.Errorf("idempotency: an answer of type %s has one of MarshalBinary and UnmarshalBinary; give it both, or neither for JSON", t)
+	case !marshals:
+		return formJSON, nil
+	case pointers > 1:
+		return "", fmt.Errorf("idempotency: an answer of type %s is a pointer to a pointer; return %s", t, p)
+	}
+	if f, ok := reflect.TypeAssert[Formed](reflect.New(base)); ok {
+		return f.AnswerForm(), nil
+	}
+	return "", nil
+}
+
+// accepts refuses a settlement that repeats of the operation could not read. What cannot be recognised is accepted.
+func (c Claim) accepts(payload []byte) error {
+	form, _, known := strings.Cut(c.Operation, formSeparator)
+	if !known || form == formJSON && json.Valid(payload) || form != formJSON && bytes.HasPrefix(payload, []byte(form+" ")) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrOtherForm, form)
+}
+
 // encode turns an answer into what is stored: by its own MarshalBinary where it has one, as JSON otherwise.
-func encode[T any](v *T) ([]byte, error) {
-	var payload []byte
-	var err error
-	if m, ok := any(v).(encoding.BinaryMarshaler); ok {
+func encode[T any](v T) (payload []byte, err error) {
+	m, ok := any(&v).(encoding.BinaryMarshaler)
+	if !ok { // of a pointer, or what is in an interface
+		m, ok = any(v).(encoding.BinaryMarshaler)
+	}
+	switch r := reflect.ValueOf(m); {
+	case ok && r.Kind() == reflect.Pointer && r.IsNil():
+		err = errors.New("it is nil")
+	case ok:
 		payload, err = m.MarshalBinary()
-	} else {
+	default:
 		payload, err = json.Marshal(v)
 	}
 	switch {
@@ -25,13 +84,16 @@ func encode[T any](v *T) ([]byte, error) {
 	return payload, nil
 }
 
-func decode[T any](payload []byte) (T, error) {
-	var v T
-	var err error
-	if m, ok := any(&v).(encoding.BinaryUnmarshaler); ok {
+func decode[T any](payload []byte) (v T, err error) {
+	into := any(&v)
+	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer && t.Implements(binaryUnmarshaler) {
+		v, _ = reflect.TypeAssert[T](reflect.New(t.Elem()))
+		into = v
+	}
+	if m, ok := into.(encoding.BinaryUnmarshaler); ok {
 		err = m.UnmarshalBinary(payload)
 	} else {
-		err = json.Unmarshal(payload, &v)
+		err = json.Unmarshal(payload, into)
 	}
 	if err != nil {
 		return v, fmt.Errorf("idempotency: the stored answer cannot be read: %w", err)
@@ -40,7 +102,7 @@ func decode[T any](payload []byte) (T, error) {
 }
 
 // answer makes of a value what is stored with the record of c.
-func answer[T any](ctx context.Context, g *Guard, c Claim, v *T) (Answer, error) {
+func answer[T any](ctx context.Context, g *Guard, c Claim, v T) (Answer, error) {
 	payload, err := encode(v)
 	if err != nil {
 		return Answer{}, err

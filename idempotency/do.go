@@ -18,8 +18,8 @@ type Outcome[T any] struct {
 // Do runs fn once for key, in a transaction, and returns its value; a repeat gets the value that was stored. fn must do nothing
 // outside the transaction that a second run could double.
 //
-// A value is stored as what its MarshalBinary returns, if *T has one (and UnmarshalBinary), else as JSON. Where fn fails nothing is
-// stored and the next call runs fn again; see [ErrRejected] for an answer that is a refusal. Do begins the transaction itself: with
+// A value is stored as what its MarshalBinary returns, if T or *T has one and UnmarshalBinary, else as JSON; a T with only one of them, or an
+// interface, is an error before anything is looked up. Where fn fails nothing is stored and the next call runs fn again; see [ErrRejected] for an answer that is a refusal. Do begins the transaction itself: with
 // one active it returns [tx.ErrNestedRoot].
 //
 // Codes: IDEMPOTENCY_KEY_REQUIRED and IDEMPOTENCY_KEY_INVALID (nothing was looked up), IDEMPOTENCY_KEY_REUSED (fp differs from the
@@ -29,7 +29,11 @@ func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(c
 	if g.runner.Active(ctx) {
 		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", nil)
 	}
-	own, rec, err := g.claim(ctx, key, fp)
+	form, err := formOf[T]()
+	if err != nil {
+		return Outcome[T]{}, err
+	}
+	own, rec, err := g.claim(ctx, key, fp, form)
 	if err != nil {
 		return Outcome[T]{}, err
 	}
@@ -84,7 +88,7 @@ func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Con
 		if err != nil {
 			return err
 		}
-		a, err := answer(ctx, g, own.Claim, &v)
+		a, err := answer(ctx, g, own.Claim, v)
 		if err != nil {
 			return err
 		}
@@ -97,7 +101,7 @@ func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Con
 // might be told something else.
 func reject[T any](ctx context.Context, g *Guard, c Claim, out Outcome[T]) (Outcome[T], error) {
 	err := g.detached(ctx, func(ctx context.Context) error {
-		a, err := answer(ctx, g, c, &out.Value)
+		a, err := answer(ctx, g, c, out.Value)
 		if err != nil {
 			g.release(ctx, c)
 			return err

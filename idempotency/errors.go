@@ -17,6 +17,8 @@ var (
 	ErrOtherSecret = errors.New("idempotency: the store knows another secret")
 	// ErrAnswerTooLarge fails an operation whose answer could not be stored, before it commits.
 	ErrAnswerTooLarge = errors.New("idempotency: the answer is over the limit")
+	// ErrOtherForm refuses a settlement by an answer that the operation does not give: of an HTTP route, for instance, one without a status.
+	ErrOtherForm = errors.New("idempotency: the answer is not of the form that repeats of the operation read")
 	// ErrNoRecord says that there is no record of a key or a scope.
 	ErrNoRecord = errors.New("idempotency: there is no such record")
 )

@@ -48,7 +48,11 @@ func DoExternal[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, f
 	if g.runner.Active(ctx) {
 		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.DoExternal", nil)
 	}
-	own, rec, err := g.claim(ctx, key, fp)
+	form, err := formOf[T]()
+	if err != nil {
+		return Outcome[T]{}, err
+	}
+	own, rec, err := g.claim(ctx, key, fp, form)
 	if err != nil {
 		return Outcome[T]{}, err
 	}
@@ -70,9 +74,9 @@ func DoExternal[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, f
 	settled = true
 	switch {
 	case err == nil:
-		return Outcome[T]{Value: v}, finish(ctx, g, c, Completed, &v)
+		return Outcome[T]{Value: v}, finish(ctx, g, c, Completed, v)
 	case errors.Is(err, ErrRejected):
-		return Outcome[T]{Value: v, Rejected: true}, finish(ctx, g, c, Failed, &v)
+		return Outcome[T]{Value: v, Rejected: true}, finish(ctx, g, c, Failed, v)
 	case errors.Is(err, ErrNoEffect):
 		g.giveBack(ctx, c)
 	default:
@@ -103,7 +107,7 @@ func (g *Guard) execute(ctx context.Context, own turn) (Claim, error) {
 }
 
 // finish stores the answer of an external operation. Where it cannot, what was done is for others to find out.
-func finish[T any](ctx context.Context, g *Guard, c Claim, to State, v *T) error {
+func finish[T any](ctx context.Context, g *Guard, c Claim, to State, v T) error {
 	err := g.detached(ctx, func(ctx context.Context) error {
 		a, err := answer(ctx, g, c, v)
 		if err != nil {

@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,7 +69,7 @@ type turn struct {
 }
 
 // claim makes the record of an operation ours, or says what stands there. The answered record is returned with a zero turn.
-func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (turn, *Record, error) {
+func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint, form string) (turn, *Record, error) {
 	if g.invalid != nil {
 		return turn{}, nil, g.invalid
 	}
@@ -80,7 +79,7 @@ func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint) (turn, *Reco
 	scopes := g.keys.scopes(key)
 	req := Request{
 		Scope: scopes[0], Former: scopes[1:], KeyVersion: g.keys.version, Tenant: key.Tenant, Route: key.Method + " " + key.Route, Fingerprint: fp,
-		Owner: g.opts.Owner, Operation: rand.Text(), Lease: g.opts.Lease, Expiry: g.opts.Expiry,
+		Owner: g.opts.Owner, Operation: newOperation(form), Lease: g.opts.Lease, Expiry: g.opts.Expiry,
 	}
 	rec, ours, err := g.lookUp(ctx, req)
 	outcome := outcomeError

@@ -14,12 +14,12 @@ type Settlement struct {
 
 // CompletedWith says that the operation took effect, and v is its answer.
 func CompletedWith[T any](v T) Settlement {
-	return Settlement{true, Completed, func() ([]byte, error) { return encode(&v) }}
+	return Settlement{true, Completed, func() ([]byte, error) { return encode(v) }}
 }
 
 // RejectedWith says that the operation had no effect, and v is its answer: a refusal.
 func RejectedWith[T any](v T) Settlement {
-	return Settlement{true, Failed, func() ([]byte, error) { return encode(&v) }}
+	return Settlement{true, Failed, func() ([]byte, error) { return encode(v) }}
 }
 
 // NoEffect says that the operation had no effect, so that a repeat may run it.
@@ -29,7 +29,8 @@ func NoEffect() Settlement { return Settlement{known: true, state: released} }
 // entry, which is what [Execution.Key] was. The zero Settlement leaves the record as it is.
 type Reconciler func(ctx context.Context, e Entry) (Settlement, error)
 
-// Reconcile settles an ABANDONED record, as c names it. It returns [ErrStale] where the record is not that any more; nothing was changed.
+// Reconcile settles an ABANDONED record, as c names it. It returns [ErrStale] where the record is not that any more, and [ErrOtherForm] where
+// repeats could not read the answer; nothing was changed.
 func (g *Guard) Reconcile(ctx context.Context, c Claim, s Settlement) error {
 	var a Answer
 	switch {
@@ -38,6 +39,9 @@ func (g *Guard) Reconcile(ctx context.Context, c Claim, s Settlement) error {
 	case s.encode != nil:
 		payload, err := s.encode()
 		if err != nil {
+			return err
+		}
+		if err := c.accepts(payload); err != nil {
 			return err
 		}
 		if a, err = g.store(ctx, c, payload); err != nil {

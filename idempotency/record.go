@@ -1,6 +1,9 @@
 package idempotency
 
-import "time"
+import (
+	"crypto/rand"
+	"time"
+)
 
 // State is where a record stands.
 type State string
@@ -21,8 +24,18 @@ type Claim struct {
 	Scope     Scope
 	Owner     string // the process
 	Attempt   int32  // counts claims of this record, from 1; a takeover adds 1
-	Operation string // unique to the call that claimed
+	Operation string // unique to the call that claimed; behind the form of its answer, where that is known
 	Revision  int64  // counts changes of this record, from 1, but not renewals of its lease
+}
+
+// formSeparator is in no form and in nothing random.
+const formSeparator = "-"
+
+func newOperation(form string) string {
+	if form == "" {
+		return rand.Text()
+	}
+	return form + formSeparator + rand.Text()
 }
 
 // Request is what a claim is made with.

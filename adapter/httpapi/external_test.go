@@ -170,11 +170,26 @@ func TestAnAbandonedKeyIsAnsweredOnceItIsSettled(t *testing.T) {
 	key := idempotency.Key{Method: "POST", Route: "/things/{id}", Client: "k"}
 	e, err := f.guard.Show(t.Context(), key)
 	require.NoError(t, err)
-	require.NoError(t, f.guard.Reconcile(t.Context(), e.Claim, idempotency.CompletedWith(httpapi.Response{Status: http.StatusCreated, Body: []byte("charged")})))
+	value := map[string]int{"status": http.StatusOK} // what an operation that is no route would answer
+	require.ErrorIs(t, f.guard.Reconcile(t.Context(), e.Claim, idempotency.CompletedWith(value)), idempotency.ErrOtherForm)
+	require.NoError(t, f.guard.Reconcile(t.Context(), e.Claim, idempotency.CompletedWith(&httpapi.Response{Status: http.StatusCreated, Body: []byte("charged")})))
 	res := post(t, s, "k", `{}`)
 	require.Equal(t, http.StatusCreated, res.StatusCode)
 	require.Equal(t, "charged", res.body)
 	require.Equal(t, "true", res.Header.Get("Idempotent-Replayed"))
+	require.Equal(t, 1, runs())
+}
+
+// What was stored as the answer of a route and is none, by whatever way, is not made one.
+func TestAStoredValueIsNoResponse(t *testing.T) {
+	f := newFixture(t)
+	s, runs := f.guarded(t, httpapi.Policy{}, says(http.StatusCreated, "charged"))
+	post(t, s, "k", `{}`)
+	_, err := f.db.Exec(t.Context(), `update caskeleton.idempotency_record set payload = $1`, []byte("{\"status\":200}\n"))
+	require.NoError(t, err)
+	res := post(t, s, "k", `{}`)
+	require.Equal(t, http.StatusInternalServerError, res.StatusCode)
+	require.Equal(t, "INTERNAL", res.problem(t).Code)
 	require.Equal(t, 1, runs())
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -48,7 +49,13 @@ func bodyAllowed(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusResetContent && status != http.StatusNotModified
 }
 
-// head is the first line of a stored response; the body follows as it is.
+// answerForm begins a stored response, so that no JSON is taken for one.
+const answerForm = "http"
+
+// AnswerForm implements [idempotency.Formed].
+func (*Response) AnswerForm() string { return answerForm }
+
+// head is the rest of the first line of a stored response; the body follows as it is.
 type head struct {
 	Status int                 `json:"status"`
 	Header map[string][]string `json:"header,omitempty"`
@@ -69,14 +76,15 @@ func (r *Response) MarshalBinary() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(line, '\n'), r.Body...), nil
+	return slices.Concat([]byte(answerForm+" "), line, []byte{'\n'}, r.Body), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (r *Response) UnmarshalBinary(data []byte) error {
-	line, body, ok := bytes.Cut(data, []byte{'\n'})
-	if !ok {
-		return errors.New("httpapi: not a stored response")
+	data, formed := bytes.CutPrefix(data, []byte(answerForm+" "))
+	line, body, whole := bytes.Cut(data, []byte{'\n'})
+	if !formed || !whole {
+		return errors.New("httpapi: not a stored response; one that settles an operation needs a status")
 	}
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {

@@ -45,7 +45,7 @@ func TestResponsesThatHTTPDoesNotAllowAreRefused(t *testing.T) {
 		require.Error(t, err, "%d", r.Status)
 	}
 	var back httpapi.Response
-	for _, stored := range []string{"", "{}", "no JSON\nbody", "{\"status\":42}\n"} {
+	for _, stored := range []string{"", "{}", "no JSON\nbody", "http no JSON\nbody", "http {\"status\":42}\n", "http {\"status\":200}", "{\"status\":200}\n"} {
 		require.Error(t, back.UnmarshalBinary([]byte(stored)), stored)
 	}
 }
