@@ -16,6 +16,13 @@ import (
 // scheduler returns what runs the kit's jobs and the service's.
 func scheduler(s Service, app *App) (*schedule.Scheduler, error) {
 	jobs := app.upkeep
+	if s.Reconciler != nil {
+		j, err := reconciling(app, s.Reconciler(app))
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
 	if s.Jobs != nil {
 		jobs = append(jobs, s.Jobs(app)...)
 	}

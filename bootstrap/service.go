@@ -30,6 +30,12 @@ type Service struct {
 	// Jobs returns what is to be done now and then, once in all instances, beside the kit's own jobs; nil for nothing. Names that begin with the
 	// service's keep them apart from another's on the same database.
 	Jobs func(*App) []schedule.Job
+	// Responses opens where answers over APP_IDEMPOTENCY_INLINE_LIMIT are kept, for all instances alike, such as a shared directory with
+	// filesystem.NewResponses; nil keeps them in the database. What is an io.Closer is closed at the end.
+	Responses func(*config.Config) (idempotency.ResponseStore, error)
+	// Reconciler returns who finds out what interrupted external operations have done. A job asks, once in all instances, after each
+	// APP_IDEMPOTENCY_REAPER_INTERVAL; nil leaves them to operators.
+	Reconciler func(*App) idempotency.Reconciler
 	// Try returns what to show to whoever started it by hand, in the dev profile, given its URL; nil shows nothing.
 	Try func(url string) string
 }

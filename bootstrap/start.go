@@ -11,11 +11,9 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/embedded"
 	"caskeleton.dev/adapter/postgres/migrations"
-	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
-	"caskeleton.dev/idempotency"
 	"caskeleton.dev/lock/schedule"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
@@ -74,9 +72,16 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	guard, err := idempotency.New(pgidempotency.New(db), runner, keys, &idempotency.Options{
-		Lease: c.Idempotency.Lease, Expiry: c.Idempotency.Expiry, InlineLimit: int(c.Idempotency.InlineLimit), Meter: s.Meter, Logger: log,
-	})
+	responses, closing, err := s.responses(c, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			closing()
+		}
+	}()
+	guard, err := newGuard(c, s, keys, db, runner, responses, log)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +92,12 @@ func start(ctx context.Context, c *config.Config, s Service, log *slog.Logger) (
 		}
 		app.upkeep = append(app.upkeep, partitioning(db, migrationDSN, log))
 	}
-	return app, app.lock(ctx, s)
+	if err := app.lock(ctx, s); err != nil {
+		return nil, err
+	}
+	unlock := app.close
+	app.close = func() { unlock(); closing() }
+	return app, nil
 }
 
 // runnerOptions leave time to find out about a COMMIT until the server has given up a session whose client has vanished.
