@@ -111,7 +111,11 @@ func (d *Records) held(op string, c idempotency.Claim, s *session, state idempot
 	case r == nil || r.Claim != c || r.State != state, s != nil && r.holder == s && r.ending:
 		return nil, idempotency.ErrStale
 	case r.holder != nil && r.holder != s:
-		return nil, fault.New(fault.DBLockTimeout, op, nil)
+		err := fault.New(fault.DBLockTimeout, op, nil)
+		if s != nil {
+			return nil, s.fail(err)
+		}
+		return nil, err
 	}
 	return r, nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // Transactions is a [tx.Driver] for the stores of this package that ride a transaction. What they write in one is seen by others, and by
-// its own reads, once it commits; what they lock is locked until its end. Any number may be open. Safe for concurrent use.
+// its own reads, once it commits; what they lock is locked until its end. After an error with a code it can only be rolled back, to a savepoint
+// or whole. Any number may be open. Safe for concurrent use.
 type Transactions struct{}
 
 // Begin implements [tx.Driver].
@@ -28,6 +29,7 @@ type session struct {
 	readOnly bool
 	steps    []step
 	marks    []mark
+	failed   bool // it can only be rolled back
 	ended    bool
 }
 
@@ -38,6 +40,7 @@ type mark struct {
 	name     string
 	steps    int
 	readOnly bool
+	failed   bool
 }
 
 // sessionOf returns the session of t.
@@ -60,24 +63,50 @@ func (s *session) add(op string, st step) error {
 	switch {
 	case s.ended:
 		return tx.ErrDone
+	case s.failed:
+		return fault.New(fault.TXRollbackOnly, op, nil)
 	case s.readOnly:
+		s.failed = true
 		return fault.New(fault.TXReadOnly, op, nil)
 	}
 	s.steps = append(s.steps, st)
 	return nil
 }
 
-func (s *session) end() []step {
+// fail returns err, after which the transaction cannot commit, or not before it is back at a savepoint.
+func (s *session) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	steps := s.steps
+	s.failed = true
+	return err
+}
+
+// end returns what there is to commit or to undo.
+func (s *session) end() (steps []step, failed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, false, tx.ErrDone
+	}
+	steps = s.steps
 	s.steps, s.ended = nil, true
-	return steps
+	return steps, s.failed, nil
 }
 
 // Commit implements [tx.Conn].
-func (s *session) Commit(context.Context) error {
-	for _, st := range s.end() {
+func (s *session) Commit(ctx context.Context) error {
+	steps, failed, err := s.end()
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		undo(steps)
+		return ctx.Err()
+	case failed:
+		undo(steps)
+		return fault.New(fault.TXRollbackOnly, "memory.Commit", nil)
+	}
+	for _, st := range steps {
 		st.commit()
 	}
 	return nil
@@ -85,8 +114,9 @@ func (s *session) Commit(context.Context) error {
 
 // Rollback implements [tx.Conn].
 func (s *session) Rollback(context.Context) error {
-	undo(s.end())
-	return nil
+	steps, _, err := s.end()
+	undo(steps)
+	return err
 }
 
 func undo(steps []step) {
@@ -99,13 +129,19 @@ func undo(steps []step) {
 func (s *session) Savepoint(_ context.Context, name string, readOnly bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.marks = append(s.marks, mark{name, len(s.steps), s.readOnly})
+	if s.ended {
+		return tx.ErrDone
+	}
+	s.marks = append(s.marks, mark{name, len(s.steps), s.readOnly, s.failed})
 	s.readOnly = s.readOnly || readOnly
 	return nil
 }
 
 // leave ends the innermost scope. It is called with mu held.
 func (s *session) leave(name string) (mark, error) {
+	if s.ended {
+		return mark{}, tx.ErrDone
+	}
 	n := len(s.marks) - 1
 	if n < 0 || s.marks[n].name != name {
 		return mark{}, errors.New("memory: there is no savepoint " + name)
@@ -133,6 +169,7 @@ func (s *session) RollbackTo(_ context.Context, name string) error {
 	}
 	undone := s.steps[m.steps:]
 	s.steps = s.steps[:m.steps:m.steps]
+	s.failed = m.failed
 	s.mu.Unlock()
 	undo(undone)
 	return nil

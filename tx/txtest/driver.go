@@ -104,6 +104,9 @@ func afterTheEnd(ctx context.Context, s Store) {
 }
 
 func bounded(ctx context.Context, s Store) {
+	if s.Limit == 0 {
+		return
+	}
 	var open []tx.Conn
 	for range s.Limit {
 		open = append(open, s.begin(ctx, tx.BeginOptions{}))

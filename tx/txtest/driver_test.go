@@ -14,6 +14,15 @@ func TestACorrectDriverPasses(t *testing.T) {
 	}})
 }
 
+func TestADriverWithoutALimitPasses(t *testing.T) {
+	txtest.TestDriver(t, txtest.Harness{New: func(t *testing.T) txtest.Store {
+		t.Helper()
+		s := newStore(t, "has no bound")
+		s.Limit = 0
+		return s
+	}})
+}
+
 func TestABrokenDriverFails(t *testing.T) {
 	const (
 		commit    = "a commit keeps everything, for everybody, at once"

@@ -21,7 +21,8 @@ type Harness struct {
 // Store is a driver and what is written through it: a set of keys.
 type Store struct {
 	Driver tx.Driver
-	// Limit is how many transactions may be open at once. The driver's own bound on waiting for one more is to be short.
+	// Limit is how many transactions may be open at once; 0 means that there is no limit, and nothing to wait for. The driver's own bound on waiting
+	// for one more is to be short.
 	Limit int
 	// Put adds a key in c. One that is there already is an error, after which the transaction cannot commit.
 	Put func(ctx context.Context, c tx.Conn, key string) error
