@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,6 +132,7 @@ func TestAFailureReleasesTheClaim(t *testing.T) {
 	for name, fail := range map[string]func(ctx context.Context, cancel func()) (string, error){
 		"error":       func(context.Context, func()) (string, error) { return "", errBoom },
 		"panic":       func(context.Context, func()) (string, error) { panic("at the disco") },
+		"Goexit":      func(context.Context, func()) (string, error) { runtime.Goexit(); return "", nil },
 		"client gone": func(ctx context.Context, cancel func()) (string, error) { cancel(); return "", ctx.Err() },
 		"too large":   func(context.Context, func()) (string, error) { return strings.Repeat("x", 16<<20), nil },
 	} {
@@ -138,11 +141,14 @@ func TestAFailureReleasesTheClaim(t *testing.T) {
 			g, _ := newGuard(t, s, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			func() {
+			err := errors.New("it did not return")
+			var wg sync.WaitGroup
+			wg.Go(func() {
 				defer func() { _ = recover() }()
-				_, err := idempotency.Do(ctx, g, key, fp, func(ctx context.Context, _ *tx.Tx) (string, error) { return fail(ctx, cancel) })
-				require.Error(t, err)
-			}()
+				_, err = idempotency.Do(ctx, g, key, fp, func(ctx context.Context, _ *tx.Tx) (string, error) { return fail(ctx, cancel) })
+			})
+			wg.Wait()
+			require.Error(t, err)
 			require.Empty(t, s.rows)
 			require.NotContains(t, s.calls, "commit")
 			out, err := idempotency.Do(t.Context(), g, key, fp, answer(&runs, "second"))
@@ -321,6 +327,16 @@ func TestFingerprintTellsEveryPartApart(t *testing.T) {
 	}
 	require.Len(t, seen, 6)
 	require.True(t, seen[idempotency.NewFingerprint("POST", "/a", "q", "t", []byte("b"))])
+}
+
+// The body of a request is in memory once.
+func TestFingerprintCopiesNoBody(t *testing.T) {
+	body := bytes.Repeat([]byte("x"), 16<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NotEqual(t, fp, idempotency.NewFingerprint("POST", "/orders", "", "application/json", body))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {

@@ -126,7 +126,7 @@ func (r Keyring) checks() map[string][]byte {
 func (r Keyring) scope(k Key) Scope {
 	h := hmac.New(sha256.New, r.secret)
 	for _, part := range []string{r.version, k.Tenant, k.Principal, k.Method, k.Route, k.Client} {
-		writePart(h, part)
+		writePart(h, []byte(part))
 	}
 	return Scope(h.Sum(nil))
 }
@@ -138,11 +138,11 @@ func (r Keyring) check() []byte {
 	return h.Sum(nil)
 }
 
-func writePart[P string | []byte](h hash.Hash, part P) {
+func writePart(h hash.Hash, part []byte) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 	_, _ = h.Write(n[:]) // hash.Hash never fails
-	_, _ = io.WriteString(h, string(part))
+	_, _ = h.Write(part)
 }
 
 // Fingerprint is the digest of a whole request.
@@ -153,7 +153,7 @@ type Fingerprint [sha256.Size]byte
 func NewFingerprint(method, route, rawQuery, contentType string, body []byte) Fingerprint {
 	h := sha256.New()
 	for _, part := range []string{method, route, rawQuery, contentType} {
-		writePart(h, part)
+		writePart(h, []byte(part))
 	}
 	writePart(h, body)
 	return Fingerprint(h.Sum(nil))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -233,32 +232,6 @@ func TestACallerThatLeavesFinalisesTheExternalOperation(t *testing.T) {
 			require.Equal(t, 1, runs())
 		})
 	}
-}
-
-func TestACallerThatLeavesWithinTheAnswerGetsItAgain(t *testing.T) {
-	f := newFixture(t)
-	body := strings.Repeat("x", 512<<10)
-	ln := newPipes() // which buffers nothing: the rest of the answer is never written
-	server := httpapi.NewServer("", httpapi.External(f.guard, httpapi.Policy{Route: "/things/{id}"})(says(http.StatusCreated, body)), slog.New(slog.DiscardHandler))
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	t.Cleanup(func() {
-		require.NoError(t, server.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
-	client := ln.dial()
-	_, err := io.WriteString(client, rawHead+"Idempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}")
-	require.NoError(t, err)
-	_, err = client.Read(make([]byte, 1))
-	require.NoError(t, err)
-	require.Equal(t, []string{"COMPLETED"}, f.states(t))
-	require.NoError(t, client.Close())
-
-	s, runs := f.guarded(t, httpapi.Policy{}, says(http.StatusCreated, "again"))
-	res := post(t, s, "k", `{}`)
-	require.Equal(t, "true", res.Header.Get("Idempotent-Replayed"))
-	require.Equal(t, body, res.body)
-	require.Zero(t, runs())
 }
 
 func TestARequestWithoutAKeyPassesWhereKeysAreOptional(t *testing.T) {

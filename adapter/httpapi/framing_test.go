@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -97,6 +98,39 @@ func TestABodyIsReadNoFurtherThanItsLimit(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 	require.Zero(t, body.read, "its length was announced")
 	require.Empty(t, f.states(t))
+}
+
+// announced is a body that is shorter than it was said to be.
+type announced struct{ io.Reader }
+
+func (announced) Close() error { return nil }
+
+// TestABodyTakesMemoryAsItArrives and no more than a few times its limit, whatever was announced and however it is framed.
+func TestABodyTakesMemoryAsItArrives(t *testing.T) {
+	const limit = 8 << 20
+	for name, c := range map[string]struct {
+		body   io.ReadCloser
+		length int64
+		most   uint64 // bytes that are allocated, in all
+	}{
+		"endless":                      {&endless{}, -1, 6 * limit},
+		"at the limit, chunked":        {announced{io.LimitReader(&endless{}, limit)}, -1, 6 * limit},
+		"at the limit, with a length":  {announced{io.LimitReader(&endless{}, limit)}, limit, 6 * limit},
+		"short, whatever it announces": {announced{strings.NewReader("{}")}, limit, 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/things/1", c.body)
+			r.ContentLength = c.length
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := httpapi.ReadBody(w, r, limit)
+			runtime.ReadMemStats(&after)
+			require.Equal(t, name == "endless", err != nil)
+			require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, c.most)
+		})
+	}
 }
 
 func TestBodiesThatClaimNothing(t *testing.T) {

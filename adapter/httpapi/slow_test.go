@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -85,4 +86,43 @@ func TestASlowReaderHoldsNoConnection(t *testing.T) {
 		require.NoError(t, client.Close())
 	}
 	require.Equal(t, 1, f.count(t, "shop.effect"))
+}
+
+func TestACallerThatLeavesWithinTheAnswerGetsItAgain(t *testing.T) {
+	f := newFixture(t)
+	body := strings.Repeat("x", 512<<10)
+	for name, guarded := range map[string]func(p httpapi.Policy) http.Handler{
+		"external": func(p httpapi.Policy) http.Handler {
+			return httpapi.External(f.guard, p)(says(http.StatusCreated, body))
+		},
+		"transactional": func(p httpapi.Policy) http.Handler {
+			return httpapi.Transactional(f.guard, p, answers(httpapi.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte(body)}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := guarded(httpapi.Policy{Route: "/" + name})
+			ln := newPipes() // which buffers nothing: the rest of the answer is never written
+			server := httpapi.NewServer("", h, slog.New(slog.DiscardHandler))
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(ln) }()
+			t.Cleanup(func() {
+				require.NoError(t, server.Close())
+				require.ErrorIs(t, <-served, http.ErrServerClosed)
+			})
+			client := ln.dial()
+			_, err := io.WriteString(client, rawHead+"Idempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}")
+			require.NoError(t, err)
+			_, err = client.Read(make([]byte, 1))
+			require.NoError(t, err)
+			e, err := f.guard.Show(t.Context(), idempotency.Key{Method: "POST", Route: "/" + name, Client: "k"})
+			require.NoError(t, err)
+			require.Equal(t, idempotency.Completed, e.State)
+			require.NoError(t, client.Close())
+
+			s := serve(t, func(m *httpapi.Mux) { m.Handle("POST /things/{id}", h) })
+			res := post(t, s, "k", `{}`)
+			require.Equal(t, "true", res.Header.Get("Idempotent-Replayed"))
+			require.Equal(t, body, res.body)
+		})
+	}
 }
