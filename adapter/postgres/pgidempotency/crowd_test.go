@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,4 +113,49 @@ func TestTenThousandWithOneKey(t *testing.T) {
 			require.LessOrEqual(t, sessions, conns+1, "one of the fixture's among them")
 		})
 	}
+}
+
+// Two processes, and callers of each that share what one of them has asked: whoever comes after a success was told is told the same, whatever
+// was asked before.
+func TestWhatWasToldOnceIsToldFromThenOn(t *testing.T) {
+	f := newFixture(t, "")
+	guards := []*idempotency.Guard{f.newGuard(t, nil), f.newGuard(t, nil)}
+	const keys = 20
+	var told [keys]atomic.Pointer[string]
+	var runs, shared atomic.Int64
+	fails := errors.New("this time it fails")
+	call := func(g *idempotency.Guard, k int) {
+		before := told[k].Load()
+		out, err := idempotency.Do(t.Context(), g, key(k), idempotency.Fingerprint{}, func(context.Context, *tx.Tx) (string, error) {
+			n := runs.Add(1)
+			if n%2 == 0 {
+				return "", fails
+			}
+			return strconv.FormatInt(n, 10), nil
+		})
+		switch {
+		case err == nil:
+			told[k].CompareAndSwap(nil, &out.Value)
+			if first := *told[k].Load(); first != out.Value {
+				t.Errorf("key %d: %s after %s", k, out.Value, first)
+			}
+			if before != nil {
+				shared.Add(1)
+			}
+		case before != nil || !errors.Is(err, fails) && !errors.Is(err, fault.IdempotencyInProgress):
+			t.Errorf("key %d, answered: %t, got %v", k, before != nil, err)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for k := range keys {
+				for try := 0; try < 20 && !t.Failed(); try++ {
+					call(guards[i%2], k)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Positive(t, shared.Load(), "calls after a success")
 }
