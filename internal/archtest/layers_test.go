@@ -19,6 +19,7 @@ var layers = map[string]string{
 	"tx":                          "tx",
 	"tx/txtest":                   "suite",
 	"audit":                       "port",
+	"audit/audittest":             "suite",
 	"idempotency":                 "port",
 	"idempotency/idempotencytest": "suite",
 	"inbox":                       "port",

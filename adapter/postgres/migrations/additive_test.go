@@ -9,7 +9,7 @@ import (
 )
 
 // breaking finds what the release before this one could not live with, on tables that it knows: instances of both run side by side.
-var breaking = regexp.MustCompile(`\b(drop (table|column|schema|view|function|type)|rename|alter( column)? [a-z_]+( set data)? type|truncate|delete from|add( column)? [a-z_]+ [a-z ]+ not null( |,|$)(?:[^,]*\bdefault\b)?)`)
+var breaking = regexp.MustCompile(`\b(drop (table|column|schema|view|function|type)|rename|alter( column)? [a-z_]+( set data)? type|truncate (table )?(only )?[a-z_]+\.|delete from|add( column)? [a-z_]+ [a-z ]+ not null( |,|$)(?:[^,]*\bdefault\b)?)`)
 
 // breaks returns what of a later file would break the release before, "" if nothing would.
 func breaks(script string) string {
@@ -48,6 +48,8 @@ func TestBreaks(t *testing.T) {
 		`alter table caskeleton.a add column b int not null`:                     true,
 		`alter table caskeleton.a add b text not null, add c int`:                true,
 		`truncate caskeleton.a`:                                                  true,
+		`truncate table only caskeleton.a`:                                       true,
+		`create trigger t before truncate on caskeleton.a execute function f()`:  false,
 		`alter table caskeleton.a add column b int`:                              false,
 		`alter table caskeleton.a add column b int not null default 7`:           false,
 		`create table caskeleton.b (n int not null)`:                             false,

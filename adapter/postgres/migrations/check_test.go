@@ -110,10 +110,11 @@ func TestStatus(t *testing.T) {
 	got, err := migrator(t, dsn, nil, changed, Idempotency()).Status(t.Context())
 	require.NoError(t, err)
 	want := []Status{
-		{Stream: "core", Have: 3, Want: 3, Files: []FileStatus{
+		{Stream: "core", Have: 4, Want: 4, Files: []FileStatus{
 			{Version: 1, File: "00001_migration_checksum.sql", State: StateApplied},
 			{Version: 2, File: "00002_commit_witness.sql", State: StateApplied},
 			{Version: 3, File: "00003_audit.sql", State: StateApplied},
+			{Version: 4, File: "00004_operator_action.sql", State: StateApplied},
 		}},
 		{Stream: "orders", Have: 4, Want: 5, Files: []FileStatus{
 			{Version: 1, File: "00001_order.sql", State: StateChanged},

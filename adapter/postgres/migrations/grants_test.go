@@ -49,6 +49,8 @@ func TestWhatTheRuntimeRoleMayNot(t *testing.T) {
 		`insert into caskeleton.migrations_core (version_id, is_applied) values (9, true)`, `delete from caskeleton.migrations_core`, `update caskeleton.migrations_orders set version_id = 9`,
 		`insert into caskeleton.migration_checksum (stream, version, file, checksum) values ('core', 9, '', '')`, `delete from caskeleton.migration_checksum`,
 		`update caskeleton.outbox_event set type = ''`, `delete from caskeleton.outbox_event`, `delete from caskeleton.outbox_counter`, `delete from caskeleton.outbox_identity`, `update caskeleton.commit_witness set id = id`,
+		`update caskeleton.operator_action set reason = ''`, `delete from caskeleton.operator_action`, `truncate caskeleton.operator_action`,
+		`insert into caskeleton.operator_action (acted_at, operator, verb, kind, subject, reason, changed) values (now(), 'o', 'v', 'k', 's', 'r', 1)`,
 		`update caskeleton.outbox_control set mode = 'paused'`, `update caskeleton.outbox_control set epoch = 2`, `delete from caskeleton.outbox_control`,
 		`insert into caskeleton.outbox_control default values`, `update caskeleton.idempotency_key set version = ''`, `delete from caskeleton.inbox_message`,
 		`set session authorization postgres`,
@@ -74,6 +76,7 @@ func TestWhatTheRuntimeRoleMay(t *testing.T) {
 		`insert into caskeleton.commit_witness (id) values (gen_random_uuid()) on conflict (id) do nothing`,
 		`delete from caskeleton.commit_witness where id in (select id from caskeleton.commit_witness order by written_at limit 1)`,
 		`insert into caskeleton.outbox_identity (id, recorded_at) values (gen_random_uuid(), now()) on conflict (id) do nothing`, `select recorded_at from caskeleton.outbox_identity`,
+		`insert into caskeleton.operator_action (operator, verb, kind, subject, reason, changed) values ('o', 'v', 'k', 's', 'r', 1)`, `select act, acted_at from caskeleton.operator_action`,
 	} {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err, sql)

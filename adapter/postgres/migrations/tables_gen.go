@@ -6,6 +6,7 @@ package migrations
 var tables = []table{
 	{name: "migration_checksum", stream: "core", grants: []string{"select"}},
 	{name: "commit_witness", stream: "core", grants: []string{"select", "insert", "delete"}},
+	{name: "operator_action", stream: "core", grants: []string{"select", "insert (act, operator, verb, kind, subject, filter, reason, changed, before, after)"}},
 	{name: "idempotency_record", stream: "idempotency", grants: []string{"select", "insert", "update", "delete"}},
 	{name: "idempotency_key", stream: "idempotency", grants: []string{"select", "insert", "delete"}},
 	{name: "idempotency_response", stream: "idempotency", grants: []string{"select", "insert"}},

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	coreFiles = []string{"core 00001_migration_checksum.sql", "core 00002_commit_witness.sql", "core 00003_audit.sql"}
+	coreFiles = []string{"core 00001_migration_checksum.sql", "core 00002_commit_witness.sql", "core 00003_audit.sql", "core 00004_operator_action.sql"}
 	kitFiles  = append(slices.Clip(coreFiles), "idempotency 00001_idempotency_record.sql", "idempotency 00002_idempotency_key.sql",
 		"idempotency 00003_external_effects.sql")
 )
@@ -32,7 +32,7 @@ func TestUpOnAnEmptyDatabaseAndAgain(t *testing.T) {
 	require.Empty(t, up(t, dsn, Idempotency(), s))
 
 	// Each stream has its history, with goose's baseline and its own versions only; each file has a checksum.
-	for table, want := range map[string]string{"core": "0,1,2,3", "idempotency": "0,1,2,3", "orders": "0,1,2"} {
+	for table, want := range map[string]string{"core": "0,1,2,3,4", "idempotency": "0,1,2,3", "orders": "0,1,2"} {
 		require.Equal(t, want, query[string](t, dsn, `select string_agg(version_id::text, ',' order by version_id) from caskeleton.migrations_`+table))
 	}
 	require.Equal(t, len(kitFiles)+2, query[int](t, dsn, `select count(*) from caskeleton.migration_checksum`))

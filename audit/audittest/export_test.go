@@ -1,0 +1,4 @@
+package audittest
+
+// DriverChecks are those of TestDriver.
+var DriverChecks = driverChecks
