@@ -55,8 +55,11 @@ type Keeper interface {
 	// and are COMPLETED or FAILED, or CLAIMED with an expired lease. It skips what others have locked. It returns how many it deleted, and
 	// where it stopped: the zero Cursor at the end.
 	Reap(ctx context.Context, age time.Duration, after Cursor, limit int) (deleted int, next Cursor, err error)
+	// Reconcile moves an ABANDONED record to state to, in t: with the answer where that is COMPLETED or FAILED, and deleting the record where it
+	// is "". It returns [ErrStale] if the record has changed since c was read; of two at once, the second one is told so.
+	Reconcile(ctx context.Context, t *tx.Tx, c Claim, to State, a Answer) error
 	// Live returns those of refs that a record refers to, or may yet: one that is of their scope and operation, and has no answer.
 	Live(ctx context.Context, refs []Ref) ([]Ref, error)
-	// Retire forgets a key version that no record is of, and tells whether it did.
-	Retire(ctx context.Context, version string) (bool, error)
+	// Retire forgets a key version that no record is of, in t, and tells whether it did.
+	Retire(ctx context.Context, t *tx.Tx, version string) (bool, error)
 }

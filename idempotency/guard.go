@@ -59,7 +59,23 @@ func (g *Guard) Enroll(ctx context.Context) error {
 // Retire has the store forget a key version that no record is of any more, so that instances start without it, and tells whether it did.
 // Call it when no instance signs by the version.
 func (g *Guard) Retire(ctx context.Context, version string) (bool, error) {
-	return g.driver.Retire(ctx, version)
+	return g.RetireWith(ctx, version, func(context.Context, *tx.Tx) error { return nil })
+}
+
+// RetireWith is [Guard.Retire] and also, in one transaction: both take effect, or neither does. Where nothing is retired, also does not run.
+func (g *Guard) RetireWith(ctx context.Context, version string, also func(ctx context.Context, t *tx.Tx) error) (done bool, err error) {
+	err = g.alone(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if done, err = g.driver.Retire(ctx, t, version); err != nil || !done {
+			return err
+		}
+		return also(ctx, t)
+	})
+	return done && err == nil, err
+}
+
+// alone runs fn in a transaction that is not a part of any other. If its COMMIT gets no answer, what became of it is looked up.
+func (g *Guard) alone(ctx context.Context, fn func(ctx context.Context, t *tx.Tx) error) error {
+	return g.runner.With(tx.Options{Witness: true}).InRootWrite(ctx, fn)
 }
 
 // turn is a claim that was made for one operation.

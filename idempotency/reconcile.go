@@ -3,6 +3,8 @@ package idempotency
 import (
 	"context"
 	"errors"
+
+	"caskeleton.dev/tx"
 )
 
 // Settlement says what an interrupted operation turned out to have done. The zero value says nothing.
@@ -32,31 +34,61 @@ type Reconciler func(ctx context.Context, e Entry) (Settlement, error)
 // Reconcile settles an ABANDONED record, as c names it. It returns [ErrStale] where the record is not that any more, and [ErrOtherForm] where
 // repeats could not read the answer; nothing was changed.
 func (g *Guard) Reconcile(ctx context.Context, c Claim, s Settlement) error {
-	var a Answer
-	switch {
-	case !s.known:
-		return errors.New("idempotency: the settlement is empty; make one with CompletedWith, RejectedWith or NoEffect")
-	case s.encode != nil:
-		payload, err := s.encode()
-		if err != nil {
-			return err
-		}
-		if err := c.accepts(payload); err != nil {
-			return err
-		}
-		if a, err = g.store(ctx, c, payload); err != nil {
-			return err
-		}
+	a, err := g.settles(ctx, c, s)
+	if err != nil {
+		return err
 	}
 	return g.driver.Settle(ctx, c, Abandoned, s.state, a)
 }
 
+// ReconcileWith is [Guard.Reconcile] and also, in one transaction: both take effect, or neither does. Where the record has changed, also does
+// not run.
+func (g *Guard) ReconcileWith(ctx context.Context, c Claim, s Settlement, also func(ctx context.Context, t *tx.Tx) error) error {
+	a, err := g.settles(ctx, c, s) // a ResponseStore is not waited for with a transaction open
+	if err != nil {
+		return err
+	}
+	return g.alone(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := g.driver.Reconcile(ctx, t, c, s.state, a); err != nil {
+			return err
+		}
+		return also(ctx, t)
+	})
+}
+
+// settles returns the answer of a settlement, and where it is kept.
+func (g *Guard) settles(ctx context.Context, c Claim, s Settlement) (Answer, error) {
+	switch {
+	case !s.known:
+		return Answer{}, errors.New("idempotency: the settlement is empty; make one with CompletedWith, RejectedWith or NoEffect")
+	case s.encode == nil:
+		return Answer{}, nil
+	}
+	payload, err := s.encode()
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := c.accepts(payload); err != nil {
+		return Answer{}, err
+	}
+	return g.store(ctx, c, payload)
+}
+
+// Scopes returns what a key is recorded under: under the current version of the secret first, and under the others.
+func (g *Guard) Scopes(key Key) ([]Scope, error) {
+	if err := key.validate(); err != nil {
+		return nil, err
+	}
+	return g.keys.scopes(key), nil
+}
+
 // Show returns the record of a key, or [ErrNoRecord].
 func (g *Guard) Show(ctx context.Context, key Key) (Entry, error) {
-	if err := key.validate(); err != nil {
+	scopes, err := g.Scopes(key)
+	if err != nil {
 		return Entry{}, err
 	}
-	return g.find(ctx, g.keys.scopes(key))
+	return g.find(ctx, scopes)
 }
 
 // ShowScope returns the record of a scope, or [ErrNoRecord].

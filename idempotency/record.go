@@ -2,6 +2,8 @@ package idempotency
 
 import (
 	"crypto/rand"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -92,3 +94,22 @@ type Cursor struct {
 
 // Cursor is the place behind the entry.
 func (e Entry) Cursor() Cursor { return Cursor{e.Created, e.Scope} }
+
+// String returns the cursor in one word that [ParseCursor] reads.
+func (c Cursor) String() string {
+	return c.Created.UTC().Format(time.RFC3339Nano) + "_" + c.Scope.String()
+}
+
+// ParseCursor reads what [Cursor.String] wrote.
+func ParseCursor(text string) (Cursor, error) {
+	created, scope, _ := strings.Cut(text, "_")
+	at, err := time.Parse(time.RFC3339Nano, created)
+	if err != nil {
+		return Cursor{}, fmt.Errorf("idempotency: %q is no cursor; give one that a list has returned", text)
+	}
+	s, err := ParseScope(scope)
+	if err != nil {
+		return Cursor{}, err
+	}
+	return Cursor{at.UTC(), s}, nil
+}

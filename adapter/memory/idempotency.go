@@ -131,7 +131,9 @@ func (d *Records) lock(op string, r *record, s *session) error {
 	free := func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		r.holder = nil
+		if !r.ending { // else the step of its end frees it, so that nobody locks it in between
+			r.holder = nil
+		}
 	}
 	if err := s.add(op, step{free, free}); err != nil {
 		return err
@@ -173,24 +175,27 @@ func (d *Records) Complete(_ context.Context, t *tx.Tx, c idempotency.Claim, a i
 	if err != nil {
 		return err
 	}
-	if err := d.lock("memory.Complete", r, s); err != nil {
+	a.Payload = bytes.Clone(a.Payload)
+	return d.finish("memory.Complete", r, s, func() { d.move(r, idempotency.Completed, a) })
+}
+
+// finish has s hold r until its end, and end be done when it commits. Both are called with mu held.
+func (d *Records) finish(op string, r *record, s *session, end func()) error {
+	if err := d.lock(op, r, s); err != nil {
 		return err
 	}
-	a.Payload = bytes.Clone(a.Payload)
-	finish := step{
-		commit: func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			r.ending = false
-			d.move(r, idempotency.Completed, a)
-		},
-		undo: func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			r.ending = false
-		},
+	commit := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.ending, r.holder = false, nil
+		end()
 	}
-	if err := s.add("memory.Complete", finish); err != nil {
+	undo := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.ending = false
+	}
+	if err := s.add(op, step{commit, undo}); err != nil {
 		return err
 	}
 	r.ending = true

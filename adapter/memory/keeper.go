@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
 )
 
 // entry is a record as operators see it. It is called with mu held.
@@ -154,8 +155,9 @@ func (d *Records) Enroll(ctx context.Context, current string, checks map[string]
 }
 
 // Retire implements [idempotency.Keeper].
-func (d *Records) Retire(ctx context.Context, version string) (bool, error) {
-	if err := ctx.Err(); err != nil {
+func (d *Records) Retire(_ context.Context, t *tx.Tx, version string) (bool, error) {
+	s, err := sessionOf(t)
+	if err != nil {
 		return false, err
 	}
 	d.mu.Lock()
@@ -165,7 +167,35 @@ func (d *Records) Retire(ctx context.Context, version string) (bool, error) {
 			return false, nil
 		}
 	}
-	_, known := d.versions[version]
-	delete(d.versions, version)
-	return known, nil
+	if _, known := d.versions[version]; !known {
+		return false, nil
+	}
+	forget := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.versions, version)
+	}
+	return true, s.add("memory.Retire", step{forget, func() {}})
+}
+
+// Reconcile implements [idempotency.Keeper].
+func (d *Records) Reconcile(_ context.Context, t *tx.Tx, c idempotency.Claim, to idempotency.State, a idempotency.Answer) error {
+	s, err := sessionOf(t)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.held("memory.Reconcile", c, s, idempotency.Abandoned)
+	if err != nil {
+		return err
+	}
+	a.Payload = bytes.Clone(a.Payload)
+	return d.finish("memory.Reconcile", r, s, func() {
+		if to == "" {
+			delete(d.rows, c.Scope)
+			return
+		}
+		d.move(r, to, a)
+	})
 }

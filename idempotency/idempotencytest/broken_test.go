@@ -184,11 +184,7 @@ func (b *broken) told(err error) error {
 func (b *broken) Complete(ctx context.Context, t *tx.Tx, c idempotency.Claim, a idempotency.Answer) error {
 	switch b.bug {
 	case "completes at once":
-		other, err := tx.NewRunner(memory.Transactions{}, nil)
-		if err != nil {
-			return err
-		}
-		return other.InNew(ctx, func(ctx context.Context, t *tx.Tx) error { return b.Records.Complete(ctx, t, c, a) })
+		return b.apart(ctx, func(ctx context.Context, t *tx.Tx) error { return b.Records.Complete(ctx, t, c, a) })
 	case "forgets to complete":
 		return b.Records.Start(ctx, t, c, nil)
 	case "completes twice":
@@ -374,7 +370,38 @@ func (b *broken) Enroll(ctx context.Context, current string, checks map[string][
 	return err
 }
 
-func (b *broken) Retire(ctx context.Context, version string) (bool, error) {
-	done, err := b.Records.Retire(ctx, version)
+func (b *broken) Retire(ctx context.Context, t *tx.Tx, version string) (done bool, err error) {
+	if b.bug == "retires at once" {
+		err = b.apart(ctx, func(ctx context.Context, t *tx.Tx) error {
+			done, err = b.Records.Retire(ctx, t, version)
+			return err
+		})
+		return done, err
+	}
+	done, err = b.Records.Retire(ctx, t, version)
 	return done || b.bug == "retires what is in use", err
+}
+
+func (b *broken) Reconcile(ctx context.Context, t *tx.Tx, c idempotency.Claim, to idempotency.State, a idempotency.Answer) error {
+	c, state := b.own(ctx, c)
+	switch {
+	case b.bug == "reconciles at once":
+		return b.apart(ctx, func(ctx context.Context, t *tx.Tx) error { return b.Records.Reconcile(ctx, t, c, to, a) })
+	case b.bug == "reconciles nothing" && state == idempotency.Abandoned:
+		return nil
+	case b.bug == "reconciles from any state" && state == idempotency.Executing:
+		return b.Records.Settle(ctx, c, state, to, a)
+	case b.bug == "reconciles without the answer":
+		a.Payload = []byte{}
+	}
+	return b.told(b.Records.Reconcile(ctx, t, c, to, b.kept(a)))
+}
+
+// apart runs fn in a transaction of its own.
+func (b *broken) apart(ctx context.Context, fn func(ctx context.Context, t *tx.Tx) error) error {
+	other, err := tx.NewRunner(memory.Transactions{}, nil)
+	if err != nil {
+		return err
+	}
+	return other.InNew(ctx, fn)
 }

@@ -129,6 +129,9 @@ func (s Store) operations(ctx context.Context, c idempotency.Claim) map[string]f
 			"": {}, idempotency.Completed: inline("stolen"), idempotency.Failed: {Payload: []byte("stolen"), Large: true},
 		} {
 			do["Settle "+string(from)+" as "+string(to)] = func() error { return s.Driver.Settle(ctx, c, from, to, a) }
+			do["Reconcile as "+string(to)] = func() error {
+				return s.Runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error { return s.Driver.Reconcile(ctx, t, c, to, a) })
+			}
 		}
 	}
 	return do
@@ -167,7 +170,7 @@ func states(ctx context.Context, s Store) {
 	fits := map[idempotency.State][]string{
 		idempotency.Claimed:   {"Start", "Complete", "Execute", "Settle CLAIMED"},
 		idempotency.Executing: {"Renew", "Settle EXECUTING"},
-		idempotency.Abandoned: {"Settle ABANDONED"},
+		idempotency.Abandoned: {"Settle ABANDONED", "Reconcile"},
 		idempotency.Completed: nil,
 		idempotency.Failed:    nil,
 	}

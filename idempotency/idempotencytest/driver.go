@@ -29,6 +29,7 @@ func driverChecks() []suite.Check[Store] {
 		{Name: "other versions of a key are found", Run: versions},
 		{Name: "secrets are told apart", Run: secrets},
 		{Name: "operators find records", Run: finds},
+		{Name: "what an operator settles comes with its commit", Run: reconciles},
 		{Name: "objects live while they may be an answer", Run: objects},
 	}
 }

@@ -67,6 +67,11 @@ func TestABrokenDriverFails(t *testing.T) {
 		"lists any state":                          "operators find records",
 		"reads no large answer":                    "operators find records",
 		"reads what is not there":                  "operators find records",
+		"reconciles at once":                       "what an operator settles comes with its commit",
+		"reconciles nothing":                       "what an operator settles comes with its commit",
+		"reconciles without the answer":            "what an operator settles comes with its commit",
+		"reconciles from any state":                "an operation fits the state",
+		"retires at once":                          "secrets are told apart",
 		"what an execution may write is no object": "objects live while they may be an answer",
 		"any object of a record lives":             "objects live while they may be an answer",
 	}, newStore)

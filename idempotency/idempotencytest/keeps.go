@@ -175,13 +175,20 @@ func secrets(ctx context.Context, s Store) {
 	r.KeyVersion = "a"
 	c := s.claims(ctx, r, "a new key")
 	retires := func(version string, want bool, what string) {
-		done, err := s.Driver.Retire(ctx, version)
-		suite.Must(err, "retiring "+what)
-		suite.Equal(want, done, "retiring "+what)
+		s.transact(ctx, nil, func(ctx context.Context, t *tx.Tx) {
+			done, err := s.Driver.Retire(ctx, t, version)
+			suite.Must(err, "retiring "+what)
+			suite.Equal(want, done, "retiring "+what)
+		})
 	}
 	retires("a", false, "a version that records are of")
 	refused(enroll("b", map[string][]byte{"b": two}), "not knowing a version that could not retire")
 	s.settles(ctx, c, idempotency.Claimed, "", idempotency.Answer{}, "a claim")
+	s.transact(ctx, errRollback, func(ctx context.Context, t *tx.Tx) {
+		_, err := s.Driver.Retire(ctx, t, "a")
+		suite.Must(err, "retiring, and rolling back")
+	})
+	refused(enroll("b", map[string][]byte{"b": two}), "not knowing a version whose retirement was rolled back")
 	retires("a", true, "a version that no record is of")
 	retires("a", false, "an unknown version")
 	suite.Must(enroll("b", map[string][]byte{"b": two}), "the second secret alone")
@@ -240,6 +247,33 @@ func finds(ctx context.Context, s Store) {
 	page, err = s.Driver.List(ctx, idempotency.Completed, idempotency.Cursor{}, 10)
 	suite.Must(err, "listing")
 	suite.Equal(true, len(page) == 5 && page[0].LeaseExpired, "five records with an answer, whose leases have expired")
+}
+
+// reconciles settles what was abandoned in transactions, one of which is rolled back.
+func reconciles(ctx context.Context, s Store) {
+	for to, a := range map[idempotency.State]idempotency.Answer{
+		"": {}, idempotency.Completed: inline("found"), idempotency.Failed: {Payload: []byte("large"), Large: true},
+	} {
+		c, what := s.abandoned(ctx), "an abandoned record, as "+string(to)
+		s.transact(ctx, errRollback, func(ctx context.Context, t *tx.Tx) {
+			suite.Must(s.Driver.Reconcile(ctx, t, c, to, a), "reconciling "+what)
+			refuses(s.Driver.Reconcile(ctx, t, c, to, a), "reconciling twice "+what)
+			s.reads(ctx, c, idempotency.Abandoned, nil, "before the commit: "+what)
+		})
+		s.reads(ctx, c, idempotency.Abandoned, nil, "after a rollback: "+what)
+		s.transact(ctx, nil, func(ctx context.Context, t *tx.Tx) {
+			suite.Must(s.Driver.Reconcile(ctx, t, c, to, a), "reconciling "+what)
+		})
+		s.transact(ctx, errRollback, func(ctx context.Context, t *tx.Tx) {
+			refuses(s.Driver.Reconcile(ctx, t, c, to, a), "reconciling again "+what)
+		})
+		if to == "" {
+			s.claims(ctx, request(c.Scope), "a key that was given back")
+			continue
+		}
+		c.Revision++
+		s.reads(ctx, c, to, a.Payload, "after the commit: "+what)
+	}
 }
 
 func objects(ctx context.Context, s Store) {

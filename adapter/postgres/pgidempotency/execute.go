@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
 )
 
 // executeSQL locks first and reads the clock afterwards. As for startBesideSQL, its snapshot is later than the claim.
@@ -86,12 +88,25 @@ const releaseSQL = `delete from caskeleton.idempotency_record where ` + owned + 
 
 // Settle implements idempotency.Driver.
 func (r *Records) Settle(ctx context.Context, c idempotency.Claim, from, to idempotency.State, a idempotency.Answer) error {
+	return settle(ctx, r.db, c, from, to, a)
+}
+
+// Reconcile implements idempotency.Driver.
+func (r *Records) Reconcile(ctx context.Context, t *tx.Tx, c idempotency.Claim, to idempotency.State, a idempotency.Answer) error {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return err
+	}
+	return settle(ctx, q, c, idempotency.Abandoned, to, a)
+}
+
+func settle(ctx context.Context, q postgres.DBTX, c idempotency.Claim, from, to idempotency.State, a idempotency.Answer) error {
 	args := holderArgs(c, string(from))
 	switch {
 	case to == "":
-		return changed(ctx, r.db, releaseSQL, args...)
+		return changed(ctx, q, releaseSQL, args...)
 	case a.Large:
-		return changed(ctx, r.db, settleLargeSQL, append(args, string(to), nil, "table", a.Payload)...)
+		return changed(ctx, q, settleLargeSQL, append(args, string(to), nil, "table", a.Payload)...)
 	}
-	return changed(ctx, r.db, settleSQL, append(args, string(to), a.Payload, refOf(a))...)
+	return changed(ctx, q, settleSQL, append(args, string(to), a.Payload, refOf(a))...)
 }

@@ -4,7 +4,7 @@ package pgidempotency
 var Completed = completed
 
 // JoinedSQL are the statements that run in the transaction of a caller.
-var JoinedSQL = []string{startSQL, startBesideSQL, completeSQL, completeLargeSQL}
+var JoinedSQL = []string{startSQL, startBesideSQL, completeSQL, completeLargeSQL, settleSQL, settleLargeSQL, releaseSQL, ofVersionSQL, retireSQL}
 
 // Statements whose plans are looked at.
 const (

@@ -13,6 +13,7 @@ import (
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/tx"
 )
 
 // node is what EXPLAIN says of one step of a plan.
@@ -111,8 +112,10 @@ func readLittle(t *testing.T, n int) {
 	_, err = db.Exec(t.Context(), `insert into caskeleton.idempotency_key (version, check_value, ordinal) values ('1', '', 1), ('3', '', 3), ('4', '', 4)`)
 	require.NoError(t, err)
 	for version, done := range map[string]bool{"1": false, "3": true, "4": false} {
-		retired, err := f.records.Retire(t.Context(), version)
-		require.NoError(t, err)
-		require.Equal(t, done, retired, version)
+		require.NoError(t, f.runner.InRootWrite(t.Context(), func(ctx context.Context, tr *tx.Tx) error {
+			retired, err := f.records.Retire(ctx, tr, version)
+			require.Equal(t, done, retired, version)
+			return err
+		}))
 	}
 }

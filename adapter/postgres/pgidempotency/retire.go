@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
 )
 
 const retireSQL = `delete from caskeleton.idempotency_key where version = $1`
@@ -23,12 +25,16 @@ from (select 1) x left join lateral (select created_at, scope from seen order by
 const retireBatch = 10_000
 
 // Retire implements idempotency.Driver.
-func (r *Records) Retire(ctx context.Context, version string) (bool, error) {
+func (r *Records) Retire(ctx context.Context, t *tx.Tx, version string) (bool, error) {
+	q, err := postgres.Querier(t)
+	if err != nil {
+		return false, err
+	}
 	for after, seen := (idempotency.Cursor{}), retireBatch; seen == retireBatch; {
 		var met bool
 		var scope []byte
 		var created *time.Time
-		err := r.db.QueryRow(ctx, ofVersionSQL, version, after.Created, after.Scope[:], retireBatch).Scan(&met, &seen, &created, &scope)
+		err := q.QueryRow(ctx, ofVersionSQL, version, after.Created, after.Scope[:], int64(retireBatch)).Scan(&met, &seen, &created, &scope)
 		if err != nil || met {
 			return false, err
 		}
@@ -37,6 +43,6 @@ func (r *Records) Retire(ctx context.Context, version string) (bool, error) {
 			copy(after.Scope[:], scope)
 		}
 	}
-	tag, err := r.db.Exec(ctx, retireSQL, version)
+	tag, err := q.Exec(ctx, retireSQL, version)
 	return tag.RowsAffected() == 1, err
 }
