@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,4 +32,26 @@ func TestTime(t *testing.T) {
 	require.Empty(t, s.Time(time.Time{}))
 	s.times.value = "iso"
 	require.Equal(t, "2026-01-02T03:04:05Z", s.Time(now.In(time.FixedZone("", 3600))))
+}
+
+// The command of the next page can be pasted into a shell, and asks for the same as the one before.
+func TestTheNextPageIsACommand(t *testing.T) {
+	for want, given := range map[string][]string{
+		"more: kit list --after 2026_a\n":                                                           nil,
+		"more: kit list --config app.yaml --after 2026_a\n":                                         {"--config", "app.yaml"},
+		"more: kit list --config 'it'\\''s here.yaml' --time-format iso --limit 7 --after 2026_a\n": {"--config", "it's here.yaml", "--time-format", "iso", "--limit", "7", "--after", "2025_a"},
+	} {
+		s := &Session{}
+		root := newRoot(App{Name: "kit"}, s)
+		var b strings.Builder
+		var p page
+		list := &cobra.Command{Use: "list", RunE: func(c *cobra.Command, _ []string) error { return p.next(&b, s, c, "2026_a") }}
+		p.flags(list, 10)
+		root.AddCommand(list)
+		root.SetArgs(append([]string{"list"}, given...))
+		require.NoError(t, root.Execute())
+		require.Equal(t, want, b.String())
+	}
+	require.Equal(t, "''", shellWord(""))
+	require.Equal(t, "'$(rm -r x)'", shellWord("$(rm -r x)"))
 }

@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"suitekit":  {},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint"}, others: anything},
 	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter", "testprog"}, others: anything},
-	"ops":       {kit: []string{"port"}},
+	"ops":       {kit: []string{"tx", "port"}},
 	"root":      {kit: []string{"kernel", "tx", "port", "ops", "adapter"}, others: anything},
 	"cmd":       {kit: []string{"kernel", "ops", "root"}, others: anything},
 	"tool":      {others: anything},

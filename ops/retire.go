@@ -1,0 +1,32 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"caskeleton.dev/tx"
+)
+
+// RetireKey has the store forget a version of the idempotency secret that no record is of any more, so that instances start without it. Who said
+// so, and why, is recorded with it, as "idempotency.retire". Nothing else keeps track of who signs by the version: no instance may.
+func (o *Idempotency) RetireKey(ctx context.Context, version string, act Act) error {
+	if version == "" {
+		return invalid("version", "is missing", "give it as APP_IDEMPOTENCY_KEY_<version> and the records have it, in lower case")
+	}
+	if err := act.validate(); err != nil {
+		return err
+	}
+	kept, err := act.on("idempotency.retire", kindKey, version, nil, nil)
+	if err != nil {
+		return err
+	}
+	done, err := o.guard.RetireWith(ctx, version, func(ctx context.Context, t *tx.Tx) error { return o.trail.Record(ctx, t, kept) })
+	switch {
+	case err != nil:
+		return err
+	case !done:
+		return invalid("version", fmt.Sprintf("is %q, which is not known, or which records are of", version), "wait until the last of its records has expired; look at their key_version")
+	}
+	o.log.InfoContext(ctx, "idempotency key version retired", "operator", act.Operator, "reason", act.Reason, "version", version)
+	return nil
+}
