@@ -21,6 +21,7 @@ import (
 	"caskeleton.dev/audit"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/proxytest"
 	"caskeleton.dev/ops"
 	"caskeleton.dev/tx"
 )
@@ -35,10 +36,16 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
+	return newServerThrough(t, func(dsn string) string { return dsn })
+}
+
+// newServerThrough has operators reach the database by another address.
+func newServerThrough(t *testing.T, through func(dsn string) string) *server {
+	t.Helper()
 	dsn := migrationstest.DSN(t, migrations.Idempotency())
 	s := &server{owner: pgtest.Connect(t, dsn)}
 	var err error
-	s.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency()), MaxConns: 8}, nil)
+	s.db, err = postgres.Open(t.Context(), postgres.Config{DSN: through(migrationstest.RuntimeDSN(t, dsn, migrations.Idempotency())), MaxConns: 8}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close(context.WithoutCancel(t.Context()))) })
 	s.runner, err = tx.NewRunner(s.db, nil)
@@ -227,6 +234,32 @@ func TestManyOperatorsSettleOneRecord(t *testing.T) {
 	require.NoError(t, s.owner.QueryRow(t.Context(), `select a.operator, convert_from(r.payload, 'UTF8') from caskeleton.operator_action a, caskeleton.idempotency_record r`).Scan(&who, &answer))
 	require.Equal(t, settled[0], who)
 	require.Equal(t, `"`+who+`"`, answer)
+}
+
+// TestACommitWithoutAnAnswer is looked up: the operator is told what happened, and what happened is all of it or nothing.
+func TestACommitWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for mode, done := range map[proxytest.Mode]bool{proxytest.Before: false, proxytest.After: true, proxytest.OnAnswer: true} {
+		var proxy *proxytest.Proxy
+		s := newServerThrough(t, func(dsn string) string {
+			proxy = proxytest.New(t, dsn)
+			return proxy.DSN()
+		})
+		scope := s.interrupted(t)
+		cut := proxy.Break(mode, "commit\x00")
+		_, err := s.desk(t, nil).Reconcile(t.Context(), scope, ops.NoEffect, nil, act)
+		<-cut.Struck()
+		state, actions := s.state(t)
+		if done {
+			require.NoError(t, err, "cut %s", mode)
+			require.Empty(t, state)
+			require.Equal(t, 1, actions)
+		} else {
+			require.Error(t, err, "cut %s", mode)
+			require.Equal(t, "ABANDONED", state)
+			require.Zero(t, actions)
+		}
+	}
 }
 
 func TestARetirementIsRecordedWithIt(t *testing.T) {

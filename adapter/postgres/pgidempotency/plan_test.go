@@ -78,6 +78,8 @@ func readLittle(t *testing.T, n int) {
 		return args
 	}
 	const beginning = "0001-01-01"
+	var middle time.Time
+	require.NoError(t, db.QueryRow(t.Context(), `select created_at from caskeleton.idempotency_record where scope = $1`, scope(n/2)).Scan(&middle))
 	for _, analysed := range []bool{false, true} {
 		if analysed {
 			_, err := db.Exec(t.Context(), `analyze caskeleton.idempotency_record`)
@@ -99,6 +101,7 @@ func readLittle(t *testing.T, n int) {
 			"an execution in rotation":   {pgidempotency.ExecuteSQL, []any{scope(2), "node", 1, "2", 2, [][]byte{scope(0), scope(-1)}, int64(1)}, 150},
 			"find under all versions":    {pgidempotency.FindSQL, []any{[][]byte{scope(0), scope(n/2 + 7)}}, 60},
 			"list 10 abandoned":          {pgidempotency.ListFewSQL, []any{"ABANDONED", beginning, none[:], 10}, 200},
+			"go on with the list":        {pgidempotency.ListFewSQL, []any{"ABANDONED", middle, none[:], 10}, 200},
 			"list 10 completed":          {pgidempotency.ListManySQL, []any{"COMPLETED", beginning, none[:], 10}, 200},
 			"abandon 10":                 {pgidempotency.ExpireSQL, []any{10}, 1000},
 			"reap 10":                    {pgidempotency.ReapSQL, []any{beginning, none[:], 0, 10}, 1000},
