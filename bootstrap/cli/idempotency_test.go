@@ -193,3 +193,15 @@ func TestAKeyTellsWhoReleasedIt(t *testing.T) {
 	require.Contains(t, out, "[exit 0]")
 	require.NotContains(t, out, "canary")
 }
+
+// TestTheRunbooksCommandsAreCommands: each of them, with its flags, gets as far as to ask for what only its reader has.
+func TestTheRunbooksCommandsAreCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/runbooks/abandoned-operation.md")
+	require.NoError(t, err)
+	commands := regexp.MustCompile("(?m)(?:^    |`)caskeleton (idempotency [^#`\n]*)").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 5)
+	for _, c := range commands {
+		command := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(c[1], "text")
+		require.Regexp(t, `set DATABASE_URL|answer cannot be read: open answer.json`, play(t.Context(), run{command: "kit " + command}), command)
+	}
+}
