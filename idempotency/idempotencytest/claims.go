@@ -129,9 +129,7 @@ func (s Store) operations(ctx context.Context, c idempotency.Claim) map[string]f
 			"": {}, idempotency.Completed: inline("stolen"), idempotency.Failed: {Payload: []byte("stolen"), Large: true},
 		} {
 			do["Settle "+string(from)+" as "+string(to)] = func() error { return s.Driver.Settle(ctx, c, from, to, a) }
-			do["Reconcile as "+string(to)] = func() error {
-				return s.Runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error { return s.Driver.Reconcile(ctx, t, c, to, a) })
-			}
+			do["Reconcile as "+string(to)] = func() error { return s.reconcile(ctx, c, from, to, a) }
 		}
 	}
 	return do

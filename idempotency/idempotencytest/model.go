@@ -200,7 +200,11 @@ func (m *model) settle(ctx context.Context, k *key) {
 	if move.to == idempotency.Completed || move.to == idempotency.Failed {
 		a = idempotency.Answer{Payload: []byte(c.Operation), Large: m.draw("large", 2) == 1}
 	}
-	told(ok, m.Driver.Settle(ctx, c, move.from, move.to, a), "settling")
+	if move.from == idempotency.Abandoned && m.draw("in a transaction", 2) == 1 {
+		told(ok, m.reconcile(ctx, c, move.from, move.to, a), "reconciling")
+	} else {
+		told(ok, m.Driver.Settle(ctx, c, move.from, move.to, a), "settling")
+	}
 	switch {
 	case ok && move.to == "":
 		k.there = false

@@ -99,6 +99,11 @@ func (s Store) settles(ctx context.Context, c idempotency.Claim, from, to idempo
 	suite.Must(s.Driver.Settle(ctx, c, from, to, a), "settling "+what+" as "+string(to))
 }
 
+// reconcile settles what was abandoned, as Settle does, in a transaction of its own.
+func (s Store) reconcile(ctx context.Context, c idempotency.Claim, _, to idempotency.State, a idempotency.Answer) error {
+	return s.Runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error { return s.Driver.Reconcile(ctx, t, c, to, a) })
+}
+
 // transact runs fn in a transaction that ends with result.
 func (s Store) transact(ctx context.Context, result error, fn func(ctx context.Context, t *tx.Tx)) {
 	err := s.Runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error {
