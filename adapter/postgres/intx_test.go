@@ -233,7 +233,7 @@ func TestInTxCanceled(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			db := shop(t, postgres.Config{ExecMode: mode, MaxConns: 2, StatementTimeout: time.Minute})
-			watch := open(t, postgres.Config{DSN: db.Config().DSN})
+			watch := open(t, sameDatabase(db, postgres.Config{}))
 			waiter := runner(t, db)
 			var pid int64
 			holding(t, db, func() {

@@ -35,7 +35,7 @@ func TestCutsThroughPgBouncer(t *testing.T) {
 	}{"before the pooler": {before, before.DSN()}, "behind the pooler": {behind, pgtest.PgBouncerAlone(t, behind.DSN())}}
 	n := int64(0)
 	for where, side := range sides {
-		for _, mode := range poolerModes {
+		for _, mode := range pgtest.PoolerModes(t) {
 			db := open(t, postgres.Config{DSN: side.dsn, ExecMode: mode, MaxConns: 1})
 			require.True(t, postgres.BehindPooler(db))
 			runner, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})

@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,22 +12,17 @@ import (
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgtest"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
-// poolerModes are those that work behind a transaction pooler of any age.
-var poolerModes = []string{"cache_describe", "exec", "simple_protocol"}
-
 // TestThroughPgBouncer runs the tests of transactions that run in each mode again, through PgBouncer in transaction mode.
 func TestThroughPgBouncer(t *testing.T) {
-	modes, direct := execModes, through
-	t.Cleanup(func() { execModes, through = modes, direct })
-	execModes = poolerModes
-	through = func(t *testing.T, dsn string) string {
-		t.Helper()
-		return pgtest.PgBouncer(t, dsn)
-	}
-	for name, test := range map[string]func(*testing.T){
+	pgtest.ThroughPgBouncer(t, &execModes, &through, map[string]func(*testing.T){
+		"Conformance":                  TestConformance,
+		"InTxOutOfTime":                TestInTxOutOfTime,
+		"InTxWaits":                    TestInTxWaits,
+		"InTxCanceled":                 TestInTxCanceled,
 		"BeginAppliesItsOptions":       TestBeginAppliesItsOptions,
 		"CommitAndRollback":            TestCommitAndRollback,
 		"Savepoints":                   TestSavepoints,
@@ -38,16 +34,14 @@ func TestThroughPgBouncer(t *testing.T) {
 		"Batch":                        TestBatch,
 		"StalePlanIsTriedOnceMore":     TestStalePlanIsTriedOnceMore,
 		"OtherErrorsAreNotTriedAgain":  TestOtherErrorsAreNotTriedAgain,
-	} {
-		t.Run(name, test)
-	}
+	})
 }
 
 func TestSettingsBehindPgBouncer(t *testing.T) {
 	direct := pgtest.DSN(t)
 	dsn := pgtest.PgBouncer(t, direct)
 	exec(t, open(t, postgres.Config{DSN: direct}), "create table public.seen (n int)")
-	for _, mode := range poolerModes {
+	for _, mode := range pgtest.PoolerModes(t) {
 		t.Run(mode, func(t *testing.T) {
 			db := open(t, postgres.Config{DSN: dsn, ExecMode: mode, MaxConns: 2, StatementTimeout: 7 * time.Second, LockTimeout: 2 * time.Second, IdleTxTimeout: 6 * time.Second})
 			c := begin(t, db, tx.BeginOptions{Options: tx.Options{Isolation: tx.RepeatableRead, LockTimeout: time.Second}, ReadOnly: true})
@@ -65,8 +59,17 @@ func TestSettingsBehindPgBouncer(t *testing.T) {
 	}
 }
 
-func TestCacheStatementIsRefusedBehindAnOldPgBouncer(t *testing.T) {
-	_, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.PgBouncer(t, pgtest.DSN(t))}, nil)
+// forgetful are the settings of a PgBouncer that loses prepared statements, as any does before 1.21.
+func forgetful(t *testing.T) (settings []string) {
+	t.Helper()
+	if slices.Contains(pgtest.PoolerModes(t), "cache_statement") {
+		settings = append(settings, "max_prepared_statements = 0")
+	}
+	return settings
+}
+
+func TestCacheStatementIsRefusedWherePgBouncerLosesStatements(t *testing.T) {
+	_, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.PgBouncer(t, pgtest.DSN(t), forgetful(t)...)}, nil)
 	var e *postgres.ConfigError
 	require.ErrorAs(t, err, &e)
 	require.Len(t, e.Problems, 1)
@@ -77,7 +80,7 @@ func TestCacheStatementIsRefusedBehindAnOldPgBouncer(t *testing.T) {
 func TestARoleWithoutTimeoutsIsRefusedBehindPgBouncer(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	exec(t, open(t, postgres.Config{DSN: dsn}), "do $$ begin execute format('alter database %I set default_transaction_isolation = serializable', current_database()); end $$")
-	_, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.PgBouncerAlone(t, dsn)}, nil)
+	_, err := postgres.Open(t.Context(), postgres.Config{DSN: pgtest.PgBouncerAlone(t, dsn, forgetful(t)...)}, nil)
 	var e *postgres.ConfigError
 	require.ErrorAs(t, err, &e)
 	var fields []string
@@ -94,7 +97,7 @@ func TestManyTransactionsThroughPgBouncer(t *testing.T) {
 	direct := pgtest.DSN(t)
 	dsn := pgtest.PgBouncer(t, direct)
 	exec(t, open(t, postgres.Config{DSN: direct}), "create table public.counter (n int8 not null); insert into public.counter values (0)")
-	for _, mode := range poolerModes {
+	for _, mode := range pgtest.PoolerModes(t) {
 		t.Run(mode, func(t *testing.T) {
 			db := open(t, postgres.Config{DSN: dsn, ExecMode: mode, MaxConns: 8})
 			exec(t, db, "update public.counter set n = 0")
@@ -138,4 +141,30 @@ func TestADedicatedSessionLeadsPastPgBouncer(t *testing.T) {
 	var timeout string
 	require.NoError(t, conn.QueryRow(t.Context(), "show lock_timeout").Scan(&timeout))
 	require.Equal(t, "3s", timeout, "with the settings of any direct session")
+}
+
+// A pooler that keeps statements keeps their plans, for all of its clients.
+func TestStalePlansStayWithPgBouncer(t *testing.T) {
+	migrator := shop(t, postgres.Config{})
+	pooled := pgtest.PgBouncer(t, migrator.Config().DSN)
+	for _, mode := range pgtest.PoolerModes(t) {
+		db := open(t, postgres.Config{DSN: pooled, MaxConns: 1, ExecMode: mode})
+		again := func() error {
+			return inTx(t, db, tx.Options{}, func(q transaction) error {
+				_, err := query(t, q, "select * from shop.parents where id = $1 -- "+mode, 1)
+				return err
+			})
+		}
+		require.NoError(t, again())
+		exec(t, migrator, "alter table shop.parents add column "+mode+" text")
+		first, second := again(), again()
+		if mode != "cache_statement" {
+			require.NoError(t, second, mode)
+			continue
+		}
+		require.ErrorIs(t, first, fault.DBStalePlan)
+		require.ErrorIs(t, second, fault.DBStalePlan, "until RECONNECT")
+		_, err := query(t, db, "select * from shop.parents where id = $1 -- "+mode, 1)
+		require.NoError(t, err, "outside of a transaction")
+	}
 }

@@ -98,7 +98,7 @@ func (q querier) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row 
 }
 
 // Exec runs one statement, which commits by itself. A stale plan is tried once more, on the same connection: it has just forgotten
-// the plan, and the statement had no effect.
+// the plan, and the statement had no effect. A pooler has not: there it is tried unprepared.
 func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	pooled, err := db.acquire(ctx, "postgres.Exec")
 	if err != nil {
@@ -108,7 +108,7 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 	db.limit(pooled.Conn().PgConn(), 1, db.cfg.StatementTimeout)
 	tag, err := pooled.Exec(ctx, sql, args...)
 	if db.stale(err) {
-		tag, err = pooled.Exec(ctx, sql, args...)
+		tag, err = pooled.Exec(ctx, sql, db.anew(args)...)
 	}
 	return tag, db.fail(ctx, pooled, "postgres.Exec", err)
 }
@@ -121,14 +121,14 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 		return failedRows{err}, err
 	}
 	db.limit(pooled.Conn().PgConn(), 1, db.cfg.StatementTimeout)
-	query := func() pgx.Rows {
+	query := func(args []any) pgx.Rows {
 		inner, _ := pooled.Query(ctx, sql, args...) // the error is in the rows as well
 		return inner
 	}
 	r := &rows{
-		Rows:    query(),
+		Rows:    query(args),
 		fail:    func(err error) error { return db.fail(ctx, pooled, "postgres.Query", err) },
-		again:   query,
+		again:   func() pgx.Rows { return query(db.anew(args)) },
 		stale:   db.stale,
 		release: pooled.Release,
 	}
@@ -140,6 +140,15 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 func (db *DB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	r, _ := db.Query(ctx, sql, args...)
 	return row{r}
+}
+
+// anew returns the arguments for a second try after a stale plan. A pooler knows statements by their text, and would give the session the
+// plan that it has kept; one without a name it does not keep, and that is described in the trip before, with the types of a prepared one.
+func (db *DB) anew(args []any) []any {
+	if !db.route.pooler || db.cfg.ExecMode != "cache_statement" {
+		return args
+	}
+	return append([]any{pgx.QueryExecModeCacheDescribe}, args...)
 }
 
 func (db *DB) stale(err error) bool {

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 				t.Helper()
 				truth := open(t, postgres.Config{DSN: migrationstest.DSN(t), MaxConns: 1})
 				exec(t, truth, "create schema shop; create table shop.keys (key text primary key)")
-				p := proxytest.New(t, truth.Config().DSN)
+				p := proxytest.New(t, through(t, truth.Config().DSN))
 				db := open(t, postgres.Config{DSN: p.DSN(), ExecMode: mode, MaxConns: 2, AcquireTimeout: 500 * time.Millisecond})
 				return txtest.Store{
 					Driver: db, Limit: 2,

@@ -10,14 +10,7 @@ import (
 
 // TestThroughPgBouncer runs the tests that run in each mode again, through PgBouncer in transaction mode.
 func TestThroughPgBouncer(t *testing.T) {
-	modes, direct := execModes, through
-	t.Cleanup(func() { execModes, through = modes, direct })
-	execModes = []string{"cache_describe", "exec", "simple_protocol"}
-	through = func(t *testing.T, dsn string) string {
-		t.Helper()
-		return pgtest.PgBouncer(t, dsn)
-	}
-	for name, test := range map[string]func(*testing.T){
+	pgtest.ThroughPgBouncer(t, &execModes, &through, map[string]func(*testing.T){
 		"AnEventComesBackAsItWasRecorded":                TestAnEventComesBackAsItWasRecorded,
 		"OneCallRecordsManyAggregates":                   TestOneCallRecordsManyAggregates,
 		"AppendAtEachIsolation":                          TestAppendAtEachIsolation,
@@ -50,7 +43,5 @@ func TestThroughPgBouncer(t *testing.T) {
 		"OneLostClaimDoesNotSpoilTheOthers":              TestOneLostClaimDoesNotSpoilTheOthers,
 		"ASettlementKeepsAHold":                          TestASettlementKeepsAHold,
 		"Conformance":                                    TestConformance,
-	} {
-		t.Run(name, test)
-	}
+	})
 }
