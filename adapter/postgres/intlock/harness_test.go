@@ -1,6 +1,7 @@
 package intlock_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // execModes are the ways in which pgx talks to the server.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
 
 // The layouts that Spring Integration ships for PostgreSQL.
 const (
@@ -87,7 +91,7 @@ type node struct {
 
 func newNode(t *testing.T, dsn, mode string) node {
 	t.Helper()
-	db := open(t, postgres.Config{DSN: dsn, ExecMode: mode, MaxConns: 2})
+	db := open(t, postgres.Config{DSN: through(t, dsn), ExecMode: cmp.Or(mode, execModes[0]), MaxConns: 2})
 	return node{db, locksOf(t, db, "")}
 }
 

@@ -1,6 +1,7 @@
 package pgaudit_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -27,6 +28,9 @@ create trigger audit before insert or update on shop.item for each row execute f
 
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 // shop is a database with two tables, of which shop.item has the trigger.
 type shop struct {
 	db     *postgres.DB
@@ -37,7 +41,7 @@ func newShop(t *testing.T, mode string) *shop {
 	t.Helper()
 	s := &shop{}
 	var err error
-	s.db, err = postgres.Open(t.Context(), postgres.Config{DSN: migrationstest.DSN(t), ExecMode: mode, MaxConns: 4}, nil)
+	s.db, err = postgres.Open(t.Context(), postgres.Config{DSN: through(t, migrationstest.DSN(t)), ExecMode: cmp.Or(mode, execModes[0]), MaxConns: 4}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close(context.WithoutCancel(t.Context()))) })
 	s.runner, err = tx.NewRunner(s.db, nil)

@@ -1,9 +1,11 @@
 package pglock_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,9 +22,12 @@ import (
 // execModes are the ways in which pgx talks to the server.
 var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
 
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 // node is one instance of a service: a pool, and the locks in its database.
 type node struct {
-	dsn   string
+	dsn   string // past a pooler
 	db    *postgres.DB
 	locks *pglock.Locks
 }
@@ -32,6 +37,11 @@ func newNode(t *testing.T, cfg postgres.Config) *node {
 	if cfg.DSN == "" {
 		cfg.DSN = migrationstest.DSN(t, migrations.Lock())
 	}
+	direct, listen := cfg.DSN, ""
+	cfg.DSN, cfg.ExecMode = through(t, direct), cmp.Or(cfg.ExecMode, execModes[0])
+	if cfg.DSN != direct {
+		listen = direct
+	}
 	db, err := postgres.Open(t.Context(), cfg, &postgres.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -39,13 +49,20 @@ func newNode(t *testing.T, cfg postgres.Config) *node {
 		defer cancel()
 		require.NoError(t, db.Close(ctx), "a connection was not given back")
 	})
-	locks, err := pglock.New(db, nil)
+	locks, err := pglock.New(db, &pglock.Options{ListenDSN: listen})
 	require.NoError(t, err)
-	return &node{cfg.DSN, db, locks}
+	return &node{direct, db, locks}
 }
 
-// defaults are the exec modes, each with a default isolation of the database: the usual, or the strictest.
-var defaults = map[string]string{"cache_statement": "read committed", "cache_describe": "serializable", "exec": "read committed", "simple_protocol": "serializable"}
+// strict are the modes in which the default isolation of the database is the strictest.
+var strict = []string{"cache_describe", "simple_protocol"}
+
+func defaultIsolation(mode string) string {
+	if slices.Contains(strict, mode) {
+		return "serializable"
+	}
+	return "read committed"
+}
 
 // TestInEachMode gives each mode one database, which its tests have one after the other.
 func TestInEachMode(t *testing.T) {
@@ -61,7 +78,8 @@ func TestInEachMode(t *testing.T) {
 		"the longest lease":                         testTheLongestLease,
 		"what is broken is an error":                testWhatIsBrokenIsAnError,
 	}
-	for mode, isolation := range defaults {
+	for _, mode := range execModes {
+		isolation := defaultIsolation(mode)
 		t.Run(mode+"/"+isolation, func(t *testing.T) {
 			t.Parallel()
 			dsn := migrationstest.DSN(t, migrations.Lock())
@@ -169,7 +187,7 @@ const (
 // session is one outside of the pool, until the test ends.
 func (n *node) session(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := n.db.Dedicated(t.Context(), "")
+	conn, err := n.db.Dedicated(t.Context(), n.dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn

@@ -39,7 +39,8 @@ func harness(t *testing.T, mode, isolation string, back *node) locktest.Harness 
 }
 
 func TestConformance(t *testing.T) {
-	for mode, isolation := range defaults {
+	for _, mode := range execModes {
+		isolation := defaultIsolation(mode)
 		t.Run(mode+"/"+isolation, func(t *testing.T) { locktest.TestDriver(t, harness(t, mode, isolation, nil)) })
 	}
 }

@@ -1,6 +1,7 @@
 package pgschedule_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"testing"
@@ -18,10 +19,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
+// execModes are the ways in which pgx talks to the server.
+var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+
+// through is the way from a test to its database: none, or a pooler in the end-to-end tests.
+var through = func(_ *testing.T, dsn string) string { return dsn }
+
 // open opens a pool of its own, as an instance has it.
 func open(t *testing.T, dsn, mode string) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, ExecMode: mode, MaxConns: 4}, &postgres.Options{Logger: quiet()})
+	db, err := postgres.Open(t.Context(), postgres.Config{DSN: through(t, dsn), ExecMode: cmp.Or(mode, execModes[0]), MaxConns: 4}, &postgres.Options{Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "cache_describe", "exec", "simple_protocol"} {
+	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			scheduletest.TestDriver(t, scheduletest.DriverHarness{New: func(t *testing.T) schedule.Driver {

@@ -37,9 +37,9 @@ func ThroughPgBouncer(t *testing.T, modes *[]string, through *func(*testing.T, s
 		inner.Helper()
 		cfg, err := pgx.ParseConfig(dsn)
 		require.NoError(inner, err)
-		setDefaults(inner, dsn)
 		mu.Lock()
 		defer mu.Unlock()
+		setDefaults(inner, dsn)
 		who := cfg.User + "@" + net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
 		if addresses[who] == "" { // nodes of one service meet the sessions that each other leave behind
 			addresses[who] = startPgBouncer(t, cfg)
