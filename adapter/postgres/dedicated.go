@@ -28,7 +28,7 @@ func (db *DB) Dedicated(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.RuntimeParams["idle_session_timeout"] = "0" // it waits for a living
 	conn, err := pgx.ConnectConfig(ctx, cc)
-	if behindPooler(err) {
+	if MetPooler(err) {
 		return nil, fmt.Errorf("%w; give the DSN of the server itself", ErrPooler)
 	}
 	if err != nil {

@@ -80,7 +80,7 @@ func open(ctx context.Context, cfg Config, o Options, r route) (*DB, error) {
 	if db.log == nil {
 		db.log = slog.Default()
 	}
-	if err = db.connect(ctx, o.Meter); behindPooler(err) {
+	if err = db.connect(ctx, o.Meter); MetPooler(err) {
 		db.route.pooler = true
 		err = db.connect(ctx, o.Meter)
 	}

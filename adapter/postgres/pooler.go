@@ -17,9 +17,9 @@ import (
 // ErrPooler means that a session which must be the caller's own leads through a pooler: others would get its settings, or it would lose them.
 var ErrPooler = errors.New("postgres: a pooler stands between the service and the server")
 
-// behindPooler reports whether a direct connection failed for the pooler that it met: for its pid, or because the pooler, as PgBouncer
-// does, refuses startup parameters that it does not keep.
-func behindPooler(err error) bool {
+// MetPooler reports whether a connection that had to be direct failed for the pooler that it met: for its pid ([Direct]), or because the
+// pooler, as PgBouncer does, refuses startup parameters that it does not keep.
+func MetPooler(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, ErrPooler) || ok && pg.Code == pgerrcode.ProtocolViolation
 }
@@ -41,18 +41,35 @@ func (r route) pool() string {
 // validate implements target_session_attrs=read-write, and recognises a pooler: the pid that it gives to clients is not a session's.
 // Both take one round trip, and a multi-host DSN goes on to the next host.
 func (r route) validate(ctx context.Context, server *pgconn.PgConn) error {
-	results, err := server.Exec(ctx, "select pg_catalog.pg_backend_pid(), pg_catalog.current_setting('transaction_read_only')").ReadAll()
-	if err != nil {
-		return err
-	}
-	row := results[0].Rows[0]
+	direct, readOnly, err := look(ctx, server)
 	switch {
-	case !r.standby && string(row[1]) == "on":
+	case err != nil:
+		return err
+	case !r.standby && readOnly:
 		return pgconn.ErrReadOnlyConnection
-	case !r.pooler && string(row[0]) != strconv.FormatUint(uint64(server.PID()), 10):
+	case !r.pooler && !direct:
 		return ErrPooler
 	}
 	return nil
+}
+
+// Direct is a [pgconn.ValidateConnectFunc] that returns [ErrPooler] where the session is not the client's own, for what one session alone
+// can do outside of a [DB]. It takes a round trip.
+func Direct(ctx context.Context, server *pgconn.PgConn) error {
+	direct, _, err := look(ctx, server)
+	if err == nil && !direct {
+		err = ErrPooler
+	}
+	return err
+}
+
+func look(ctx context.Context, server *pgconn.PgConn) (direct, readOnly bool, err error) {
+	results, err := server.Exec(ctx, "select pg_catalog.pg_backend_pid(), pg_catalog.current_setting('transaction_read_only')").ReadAll()
+	if err != nil {
+		return false, false, err
+	}
+	row := results[0].Rows[0]
+	return string(row[0]) == strconv.FormatUint(uint64(server.PID()), 10), string(row[1]) == "on", nil
 }
 
 // inBegin returns o with all that a direct connection was given when it began, and the settings without an option of their own.

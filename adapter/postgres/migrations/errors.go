@@ -9,7 +9,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 )
 
-// What [Migrator.Up] and [Migrator.Verify] refuse. The error returned names the stream, the file or versions, and the way out; match with errors.Is.
+// What [Migrator] refuses. The error returned names the stream, the file or versions, and the way out; match with errors.Is.
 var (
 	// ErrBehind means that the binary has files which the database has not seen.
 	ErrBehind = errors.New("the database is behind this binary")
@@ -25,6 +25,8 @@ var (
 	ErrHistoryLost = errors.New("the history of the stream was lost")
 	// ErrLocked means that another session held the stream's migration lock for longer than Options.LockTimeout.
 	ErrLocked = errors.New("another session holds the migration lock")
+	// ErrPooler means that the DSN leads through a pooler, behind which the migration lock would be anybody's.
+	ErrPooler = errors.New("migrations: the DSN leads through a pooler, where the migration lock would belong to a session that others use: give the address of the server itself (APP_MIGRATION_DSN, or DATABASE_URL of the migrate command)")
 )
 
 // told returns err as it may be shown: the server's message repeats values of the data, and that of the network hosts.

@@ -74,7 +74,7 @@ func (m *Migrator) unlock(ctx context.Context, db *sql.DB, stream string) {
 	case err != nil:
 		m.opts.Logger.WarnContext(ctx, "migration session lost, its lock ends with it", slog.String("stream", stream), slog.Any("error", told(err)))
 	case !ok:
-		m.opts.Logger.ErrorContext(ctx, "migration lock was not held at its release: a file released it, or a pooler is in between", slog.String("stream", stream))
+		m.opts.Logger.ErrorContext(ctx, "migration lock was not held at its release: a file released it", slog.String("stream", stream))
 	}
 }
 

@@ -49,8 +49,8 @@ type source struct {
 
 func (s source) latest() int64 { return s.files[len(s.files)-1].version }
 
-// New checks the streams and all their files, and does not connect. dsn must lead to the server itself: behind a transaction pooler the lock of
-// a session belongs to nobody. Core is added if it is left out and runs first in any case; the others run in the order given.
+// New checks the streams and all their files, and does not connect. dsn must lead to the server itself ([ErrPooler]), but for
+// Verify. Core is added if it is left out and runs first in any case; the others run in the order given.
 func New(dsn string, streams []Stream, o *Options) (*Migrator, error) {
 	opts, err := o.withDefaults()
 	if err != nil {

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"caskeleton.dev/adapter/postgres"
 )
 
 // open returns a database/sql handle over one connection that is never replaced. Goose wants a *sql.DB; were that to reconnect, it
@@ -29,6 +32,15 @@ func (m *Migrator) open(ctx context.Context) (*sql.DB, error) {
 		// Without this a killed migrator's statement runs on, and its lock with it.
 		"client_connection_check_interval": "2s",
 	})
+	wanted := cfg.ValidateConnect // target_session_attrs
+	cfg.ValidateConnect = func(ctx context.Context, server *pgconn.PgConn) error {
+		if wanted != nil {
+			if err := wanted(ctx, server); err != nil {
+				return err
+			}
+		}
+		return postgres.Direct(ctx, server)
+	}
 	return m.connect(ctx, cfg)
 }
 
@@ -45,6 +57,9 @@ func (m *Migrator) connect(ctx context.Context, cfg *pgx.ConnConfig) (*sql.DB, e
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)
 	if err := db.PingContext(ctx); err != nil {
+		if postgres.MetPooler(err) {
+			return nil, errors.Join(ErrPooler, db.Close())
+		}
 		return nil, errors.Join(m.classifier.Translate(ctx, "migrations.connect", err), db.Close())
 	}
 	return db, nil
