@@ -102,3 +102,29 @@ func TestErrSaysWhatIsLeftOfATransaction(t *testing.T) {
 	}), tx.ErrRollbackOnly)
 	require.ErrorIs(t, last.Err(), tx.ErrDone)
 }
+
+// Two goroutines have scopes in one transaction, and the one that began first ends first: releasing its savepoint would end the other's.
+func TestScopesThatCross(t *testing.T) {
+	r, d := newRunner(t)
+	err := r.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+		began, end, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+		err := w.Savepoint(ctx, func(context.Context) error {
+			go func() {
+				ended <- w.Savepoint(ctx, func(context.Context) error {
+					close(began)
+					<-end
+					return nil
+				})
+			}()
+			<-began
+			return nil
+		})
+		require.ErrorIs(t, err, tx.ErrConcurrentUse)
+		close(end)
+		require.Error(t, <-ended)
+		return nil // as if all were well
+	})
+	require.ErrorIs(t, err, tx.ErrRollbackOnly)
+	require.ErrorIs(t, err, tx.ErrConcurrentUse)
+	require.NotContains(t, d.calls, "commit")
+}

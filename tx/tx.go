@@ -83,6 +83,7 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 		return ErrDone
 	}
 	t.depth++
+	level := t.depth
 	name := fmt.Sprintf("s%d", t.depth)
 	hooks, doomed, wasReadOnly := len(t.hooks), t.doomed, t.readOnly
 	t.mu.Unlock()
@@ -96,6 +97,12 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 	defer t.update(func() { t.readOnly = wasReadOnly })
 
 	err := t.guard(ctx, func() error { return fn(ctx) })
+	crossed := false
+	t.update(func() { crossed = t.depth != level })
+	if crossed { // another goroutine's scope began in this one and goes on: releasing this one would end that
+		t.forbid(ctx, ErrConcurrentUse)
+		return ErrConcurrentUse
+	}
 	if err == nil && doomed == nil {
 		err = t.verdict("tx.Commit") // a joined scope failed in here, and its error was swallowed
 	}

@@ -31,6 +31,10 @@ select set_config('lock_timeout', min(v), true) is not null from locked`
 // takes the keys in order, and what the server granted just as it reported lock_timeout.
 func (c *conn) LockTx(ctx context.Context, keys []int64, wait time.Duration) (bool, error) {
 	const op = "postgres.LockTx"
+	if err := c.turn.take(); err != nil {
+		return false, err
+	}
+	defer c.turn.leave()
 	if err := c.usable(op); err != nil {
 		return false, err
 	}
@@ -57,13 +61,13 @@ func (c *conn) tryLocks(ctx context.Context, keys []int64) (got bool, err error)
 
 // lockInScope runs sql, which takes locks, and keeps them where it got all.
 func (c *conn) lockInScope(ctx context.Context, sql string, args ...any) (got bool, err error) {
-	if err := c.Savepoint(ctx, lockScope, false); err != nil {
+	if err := c.savepoint(ctx, lockScope, false); err != nil {
 		return false, err
 	}
 	if err = (querier{c}).QueryRow(ctx, sql, args...).Scan(&got); got && err == nil {
-		return true, c.Release(ctx, lockScope)
+		return true, c.release(ctx, lockScope)
 	}
-	undo := c.RollbackTo(context.WithoutCancel(ctx), lockScope) // bounded, as any statement is
+	undo := c.rollbackTo(context.WithoutCancel(ctx), lockScope) // bounded, as any statement is
 	if undo == nil && errors.Is(err, fault.DBLockTimeout) {
 		return false, nil
 	}

@@ -16,13 +16,17 @@ import (
 
 // Commit implements [tx.Conn]. ctx bounds it; the caller has detached ctx from its own cancellation.
 func (c *conn) Commit(ctx context.Context) error {
-	if c.done.Swap(true) {
+	if !c.turn.last(c.cut) {
 		return tx.ErrDone
 	}
 	defer c.giveBack(ctx)
 	if c.endedBySQL() {
 		c.witness = nil // whatever it says, it is not about all that fn did
 		return fault.New(fault.DBCommitUnknown, "postgres.Commit", errEndedBySQL)
+	}
+	if c.turn.refused.Load() {
+		_ = c.tx.Rollback(ctx) // where it fails, so has the connection
+		return fault.New(fault.TXRollbackOnly, "postgres.Commit", tx.ErrConcurrentUse)
 	}
 	failpoint.Hit(failpoint.BeforeCommit)
 	err := c.tx.Commit(ctx)

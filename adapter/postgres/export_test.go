@@ -7,7 +7,7 @@ import (
 )
 
 // QuerierOf is Querier for tests that drive tx.Conn without a runner.
-func QuerierOf(c tx.Conn) (DBTX, error) { return querier{c.(*conn)}, nil }
+func QuerierOf(c tx.Conn) (DBTX, error) { return c.(*conn).querier(), nil }
 
 // SetSilence replaces the margin over statement_timeout, before db is used.
 func (db *DB) SetSilence(d time.Duration) { db.silence = d }

@@ -15,8 +15,9 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// joined is a transaction that its caller began: see [Wrap]. It belongs to one goroutine.
+// joined is a transaction that its caller began: see [Wrap].
 type joined struct {
+	turn     turn
 	q        Batcher
 	token    string // is in a setting of the transaction, by which it knows itself
 	readOnly bool
@@ -64,14 +65,24 @@ func (c *joined) mark(ctx context.Context) (tx.Isolation, bool, error) {
 
 // Open implements [tx.JoinedConn]. Handles that have ended say so without a round trip; a connection that goes on does not know the token.
 func (c *joined) Open(ctx context.Context) bool {
+	if c.turn.take() != nil {
+		return true // a statement is running in it
+	}
+	defer c.turn.leave()
 	var open bool
 	err := c.q.QueryRow(ctx, markedSQL, c.token).Scan(&open)
 	pg, answered := serverError(err)
 	return open || answered && pg.Code == pgerrcode.InFailedSQLTransaction
 }
 
-// Abort implements [tx.JoinedConn]: any error does it.
+// Abort implements [tx.JoinedConn]: any error does it. It waits for its turn, since nobody else keeps the caller from committing.
 func (c *joined) Abort(ctx context.Context) {
+	select {
+	case c.turn.taken <- struct{}{}:
+		defer c.turn.leave()
+	case <-ctx.Done():
+		return
+	}
 	_, _ = c.q.Exec(ctx, `do $$ begin raise exception 'a scope that joined this transaction has failed: it cannot commit'; end $$`)
 }
 
@@ -86,6 +97,10 @@ func (c *joined) Rollback(context.Context) error { return errNotOurs }
 
 // Savepoint implements [tx.Conn].
 func (c *joined) Savepoint(ctx context.Context, name string, readOnly bool) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
 	if _, err := c.q.Exec(ctx, "savepoint "+scopeName(name)); err != nil {
 		return err
 	}
@@ -99,6 +114,14 @@ func (c *joined) Savepoint(ctx context.Context, name string, readOnly bool) erro
 
 // Release implements [tx.Conn].
 func (c *joined) Release(ctx context.Context, name string) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
+	return c.release(ctx, name)
+}
+
+func (c *joined) release(ctx context.Context, name string) error {
 	if _, err := c.q.Exec(ctx, "release savepoint "+scopeName(name)); err != nil {
 		return err
 	}
@@ -108,10 +131,14 @@ func (c *joined) Release(ctx context.Context, name string) error {
 
 // RollbackTo implements [tx.Conn].
 func (c *joined) RollbackTo(ctx context.Context, name string) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
 	if _, err := c.q.Exec(ctx, "rollback to savepoint "+scopeName(name)); err != nil {
 		return err
 	}
-	return c.Release(ctx, name)
+	return c.release(ctx, name)
 }
 
 func (c *joined) leave(name string) {

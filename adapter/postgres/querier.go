@@ -26,7 +26,8 @@ var (
 	_ DBTX = querier{}
 )
 
-// Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine. After the end of t it answers [tx.ErrDone];
+// Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine: a call that meets another one is refused with
+// [tx.ErrConcurrentUse], and the transaction does not commit. After the end of t it answers [tx.ErrDone];
 // a transaction of another driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered
 // with DB_COMMIT_UNKNOWN, and nothing runs after it. [Wrap] says what differs in a transaction that its caller began.
 func Querier(t *tx.Tx) (DBTX, error) {
@@ -36,9 +37,9 @@ func Querier(t *tx.Tx) (DBTX, error) {
 	}
 	switch c := c.(type) {
 	case *conn:
-		return querier{c}, nil
+		return c.querier(), nil
 	case *joined:
-		return c.q, nil
+		return exclusive{&c.turn, c.q}, nil
 	}
 	return nil, errOtherDriver
 }
@@ -60,7 +61,10 @@ func connOf(t *tx.Tx) (*conn, error) {
 	return nil, errOtherDriver
 }
 
+// querier is for who has the turn.
 type querier struct{ c *conn }
+
+func (c *conn) querier() DBTX { return exclusive{&c.turn, querier{c}} }
 
 func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if err := q.c.usable("postgres.Exec"); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -24,9 +23,9 @@ type conn struct {
 	statement time.Duration // statement_timeout here
 	readOnly  bool
 	scopes    []savepoint
-	ended     bool        // by SQL of fn's
-	unfit     bool        // the connection must not go back to the pool
-	done      atomic.Bool // read by handles that outlive the transaction
+	ended     bool // by SQL of fn's
+	unfit     bool // the connection must not go back to the pool
+	turn      turn
 
 	witness      Witness // nil where nothing could tell the outcome
 	witnessDepth int     // how many scopes were open when its row was written
@@ -58,10 +57,7 @@ func (c *conn) fail(ctx context.Context, op string, err error) error {
 
 // usable refuses what would run outside of the transaction.
 func (c *conn) usable(op string) error {
-	switch {
-	case c.done.Load():
-		return tx.ErrDone
-	case c.ended:
+	if c.ended {
 		return fault.New(fault.DBCommitUnknown, op, errEndedBySQL)
 	}
 	return nil
@@ -98,6 +94,14 @@ func (c *conn) exec(ctx context.Context, op, sql string) error {
 
 // Savepoint implements [tx.Conn]. PostgreSQL gives transaction_read_only its old value back when the savepoint ends.
 func (c *conn) Savepoint(ctx context.Context, name string, readOnly bool) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
+	return c.savepoint(ctx, name, readOnly)
+}
+
+func (c *conn) savepoint(ctx context.Context, name string, readOnly bool) error {
 	sql := "savepoint " + pgx.Identifier{name}.Sanitize()
 	if readOnly {
 		sql += "; set local transaction_read_only = on"
@@ -111,6 +115,14 @@ func (c *conn) Savepoint(ctx context.Context, name string, readOnly bool) error 
 
 // Release implements [tx.Conn].
 func (c *conn) Release(ctx context.Context, name string) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
+	return c.release(ctx, name)
+}
+
+func (c *conn) release(ctx context.Context, name string) error {
 	err := c.leave(ctx, "postgres.Release", name, "")
 	c.witnessDepth = min(c.witnessDepth, len(c.scopes))
 	return err
@@ -118,6 +130,14 @@ func (c *conn) Release(ctx context.Context, name string) error {
 
 // RollbackTo implements [tx.Conn].
 func (c *conn) RollbackTo(ctx context.Context, name string) error {
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
+	return c.rollbackTo(ctx, name)
+}
+
+func (c *conn) rollbackTo(ctx context.Context, name string) error {
 	err := c.leave(ctx, "postgres.RollbackTo", name, "rollback to savepoint "+pgx.Identifier{name}.Sanitize()+"; ")
 	if c.witnessDepth > len(c.scopes) {
 		c.witness, c.witnessDepth = nil, 0
@@ -140,7 +160,7 @@ func (c *conn) leave(ctx context.Context, op, name, first string) error {
 
 // Rollback implements [tx.Conn].
 func (c *conn) Rollback(ctx context.Context) error {
-	if c.done.Swap(true) {
+	if !c.turn.last(c.cut) {
 		return tx.ErrDone
 	}
 	defer c.giveBack(ctx)
@@ -154,6 +174,8 @@ func (c *conn) Rollback(ctx context.Context) error {
 	return c.db.classifier.Translate(ctx, "postgres.Rollback", err)
 }
 
+func (c *conn) cut() { _ = c.server().Conn().Close() }
+
 // gone reports whether err means that there is no session left that the transaction could live in.
 func gone(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -164,6 +186,7 @@ func gone(err error) bool {
 
 // giveBack releases the connection; pgxpool destroys it where it is closed, busy or still in a transaction.
 func (c *conn) giveBack(ctx context.Context) {
+	defer c.turn.leave()
 	if c.unfit {
 		c.db.discard(ctx, c.pooled)
 	}

@@ -27,6 +27,10 @@ func AddWitness(t *tx.Tx, w Witness) error {
 	if err != nil {
 		return err
 	}
+	if err := c.turn.take(); err != nil {
+		return err
+	}
+	defer c.turn.leave()
 	if err := c.usable("postgres.AddWitness"); err != nil {
 		return err
 	}

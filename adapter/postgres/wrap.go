@@ -41,7 +41,8 @@ var ErrNoTransaction = errors.New("postgres: the handle is not in a transaction;
 //	return joined.Committed(ctx)
 //
 // handle is a [pgx.Tx], or anything with the ExecContext and QueryContext of database/sql: *sql.Tx, *sqlx.Tx, bun.Tx, the transaction of an ent
-// driver, gorm's Statement.ConnPool, a *sql.Conn after BEGIN. The driver below must be PostgreSQL's (pgx's stdlib, lib/pq). Like handle, the Tx belongs to one goroutine.
+// driver, gorm's Statement.ConnPool, a *sql.Conn after BEGIN. The driver below must be PostgreSQL's (pgx's stdlib, lib/pq). Like handle, the Tx belongs to one goroutine:
+// a call that meets another one is refused with [tx.ErrConcurrentUse].
 // Wrap returns [ErrNoTransaction] where there is no transaction, with at most two round trips.
 //
 // What the kit's stores need works. What is different, since the kit does not own the COMMIT:
@@ -68,7 +69,7 @@ func Wrap(ctx context.Context, handle any) (*tx.Tx, *Joined, error) {
 }
 
 func joinedConn(handle any) (*joined, error) {
-	c := &joined{token: rand.Text()}
+	c := &joined{turn: newTurn(), token: rand.Text()}
 	switch h := handle.(type) {
 	case nil:
 	case pgx.Tx:
