@@ -25,14 +25,17 @@ func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return pgx.FailedBatchResults(b, err)
 	}
 	q.c.limit(b.Len())
+	var texts []string
 	for _, queued := range b.QueuedQueries {
-		q.c.mayUndo(queued.SQL, queued.Arguments)
-		q.c.ended = q.c.ended || commits(queued.SQL) // whose tag nobody sees where the results are only closed
+		texts = append(texts, queued.SQL)
+		q.c.ended = q.c.ended || commits(queued.SQL) // whose tag nobody sees while the results are open
 	}
 	return &batch{
 		BatchResults: q.c.tx.SendBatch(ctx, b),
-		ran:          q.c.ran,
-		fail:         func(err error) error { return q.c.fail(ctx, "postgres.SendBatch", err) },
+		fail: func(err error) error {
+			q.c.ran(texts...)
+			return q.c.fail(ctx, "postgres.SendBatch", err)
+		},
 	}
 }
 
@@ -51,7 +54,6 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 	return &batch{
 		BatchResults: results,
-		ran:          func(string) {},
 		fail:         func(err error) error { return db.fail(ctx, pooled, "postgres.SendBatch", err) },
 		release:      pooled.Release,
 	}
@@ -60,7 +62,6 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 // batch translates the errors of pgx's results.
 type batch struct {
 	pgx.BatchResults
-	ran     func(tag string)
 	fail    func(error) error
 	release func() // gives the connection back; nil in a transaction
 	closed  bool
@@ -69,7 +70,6 @@ type batch struct {
 
 func (b *batch) Exec() (pgconn.CommandTag, error) {
 	tag, err := b.BatchResults.Exec()
-	b.ran(tag.String())
 	return tag, b.fail(err)
 }
 

@@ -14,7 +14,9 @@
 //
 // The server keeps statement_timeout. Where it, or the network, has gone silent, a call ends 5 s after that with DB_STATEMENT_TIMEOUT and
 // its connection is destroyed: a call of several statements counts as one, a batch as its number, rows until they are closed. A timeout
-// set by raw SQL is not known here; use tx.Options.
+// set by raw SQL is not known here; use tx.Options. What deferred constraints and triggers do in a COMMIT the server does not bound: there
+// tx.RunnerOptions.CommitTimeout counts, and a request to cancel follows it. Should that be lost, the server goes on with its locks, while the
+// caller has DB_COMMIT_UNKNOWN once ResolveTimeout is over too.
 //
 // A COMMIT whose answer is lost is looked up by a [Witness], where the transaction has one: docs/adr/0008.
 //

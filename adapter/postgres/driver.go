@@ -62,7 +62,7 @@ func (db *DB) begin(ctx context.Context, o tx.BeginOptions) (tx.Conn, error) {
 		pooled.Release() // destroys it where half of the message took effect
 		return nil, err
 	}
-	return &conn{db: db, pooled: pooled, tx: t, statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly, turn: newTurn(), witness: witness}, nil
+	return &conn{db: db, pooled: pooled, tx: t, tap: tapOf(server), statement: cmp.Or(o.StatementTimeout, db.cfg.StatementTimeout), readOnly: o.ReadOnly, turn: newTurn(), witness: witness}, nil
 }
 
 // beginSQL is one simple-protocol message. READ WRITE is never asked for: a standby refuses it with a state that says nothing, where a

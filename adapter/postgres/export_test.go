@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"io"
 	"time"
 
 	"caskeleton.dev/tx"
@@ -23,3 +24,10 @@ var NewWitness = newWitness
 
 // BehindPooler reports whether db has recognised one.
 func BehindPooler(db *DB) bool { return db.route.pooler }
+
+// Tapped returns what a tap says of all that r holds.
+func Tapped(r io.Reader) (ended, rolledBack bool, err error) {
+	t := &tap{in: r}
+	_, err = io.Copy(io.Discard, t)
+	return t.ended, t.rolledBack, err
+}

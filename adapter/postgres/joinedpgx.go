@@ -39,7 +39,6 @@ func (q joinedPgx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 func (q joinedPgx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &batch{
 		BatchResults: q.t.SendBatch(ctx, b),
-		ran:          func(string) {},
 		fail:         func(err error) error { return q.c.translate(ctx, "postgres.SendBatch", err) },
 	}
 }

@@ -71,13 +71,8 @@ func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 		return pgconn.CommandTag{}, err
 	}
 	q.c.limit(1)
-	if modesOnly(args) {
-		tag, err := q.c.exec0(ctx, sql)
-		return tag, q.c.fail(ctx, "postgres.Exec", err)
-	}
-	q.c.mayUndo(sql, args)
 	tag, err := q.c.tx.Exec(ctx, sql, args...)
-	q.c.ran(tag.String())
+	q.c.ran(sql)
 	return tag, q.c.fail(ctx, "postgres.Exec", err)
 }
 
@@ -86,11 +81,10 @@ func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 		return failedRows{err}, err
 	}
 	q.c.limit(1)
-	q.c.mayUndo(sql, args)
 	q.c.ended = q.c.ended || commits(sql)       // whose tag nobody sees while the rows are open
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
 	r := &rows{Rows: inner, fail: func(err error) error {
-		q.c.ran(inner.CommandTag().String())
+		q.c.ran(sql)
 		return q.c.fail(ctx, "postgres.Query", err)
 	}}
 	return r, r.Err()

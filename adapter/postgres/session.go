@@ -22,6 +22,7 @@ func poolConfig(cfg Config, r route) (*pgxpool.Config, error) {
 	pc.MaxConnLifetime, pc.MaxConnLifetimeJitter, pc.MaxConnIdleTime = cfg.MaxLifetime, cfg.MaxLifetimeJitter, cfg.IdleTime
 	// Both end before the acquire does, so that a hanging server is told from a busy pool, and a dead idle connection replaced in time.
 	pc.PingTimeout = min(time.Second, cfg.AcquireTimeout/4)
+	pc.BeforeConnect = install
 	cc := pc.ConnConfig
 	if limit := cfg.AcquireTimeout * 3 / 4; cc.ConnectTimeout == 0 || cc.ConnectTimeout > limit {
 		cc.ConnectTimeout = limit

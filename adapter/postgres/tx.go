@@ -24,6 +24,7 @@ type conn struct {
 	readOnly  bool
 	scopes    []savepoint
 	ended     bool // by SQL of fn's
+	tap       *tap
 	unfit     bool // the connection must not go back to the pool
 	turn      turn
 
@@ -63,8 +64,7 @@ func (c *conn) usable(op string) error {
 	return nil
 }
 
-// endedBySQL reports whether a COMMIT or ROLLBACK of fn's has ended the transaction. ROLLBACK AND CHAIN, which begins the next at once, is
-// not seen: its tag is that of a rollback to a savepoint.
+// endedBySQL reports whether a COMMIT or ROLLBACK of fn's has ended the transaction, even if the next was begun at once.
 func (c *conn) endedBySQL() bool {
 	server := c.server()
 	return c.ended || server.TxStatus() == txIdle && !server.IsClosed() && !server.IsBusy()

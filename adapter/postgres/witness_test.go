@@ -76,7 +76,6 @@ func TestAWitnessEndsWithItsRow(t *testing.T) {
 		"a savepoint of fn's, kept":       {sql("savepoint s; release savepoint s"), true},
 		"a savepoint of fn's, undone":     {sql(undo), false},
 		"hidden between other statements": {sql(undo + "; select 1"), false},
-		"ROLLBACK AND CHAIN":              {sql("rollback and chain"), false},
 		"by a query": {func(t *testing.T, c transaction) {
 			t.Helper()
 			sql("savepoint s")(t, c)
