@@ -48,7 +48,7 @@ func (c *conn) LockTx(ctx context.Context, keys []int64, wait time.Duration) (bo
 	if got, err := c.tryLocks(ctx, keys); got || err != nil || wait == 0 {
 		return got, err
 	}
-	return c.lockInScope(ctx, awaitLocksSQL, keys, millis(wait))
+	return c.lockInScope(ctx, awaitLocksSQL, keys, Millis(wait))
 }
 
 func (c *conn) tryLocks(ctx context.Context, keys []int64) (got bool, err error) {

@@ -153,8 +153,3 @@ func (c Config) Validate() error {
 	}
 	return &ConfigError{problems}
 }
-
-// millis is d in PostgreSQL's unit, rounded up: 0 would mean "no limit" there.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -139,13 +138,6 @@ func TestPoolConfig(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, mode, pc.ConnConfig.DefaultQueryExecMode, name)
 	}
-}
-
-func TestMillisNeverBecomeUnlimited(t *testing.T) {
-	require.EqualValues(t, 1, millis(time.Nanosecond))
-	require.EqualValues(t, 1, millis(time.Millisecond))
-	require.EqualValues(t, 2, millis(time.Millisecond+1))
-	require.EqualValues(t, math.MaxInt32, millis(maxTimeout))
 }
 
 func TestFatalEndsTheConnectionInAnyLanguage(t *testing.T) {

@@ -94,7 +94,7 @@ func beginSQL(o tx.BeginOptions) (string, error) {
 			return "", fmt.Errorf("postgres: %s is %s; use a duration between 1ms and %s, or 0 for the configured default", t.field, t.value, maxTimeout.Truncate(time.Hour))
 		}
 		if t.value > 0 {
-			fmt.Fprintf(&b, "; set local %s = %d", t.setting, millis(t.value))
+			fmt.Fprintf(&b, "; set local %s = %d", t.setting, Millis(t.value))
 		}
 	}
 	return b.String(), nil

@@ -39,9 +39,9 @@ func poolConfig(cfg Config, r route) (*pgxpool.Config, error) {
 	}
 	maps.Copy(cc.RuntimeParams, map[string]string{
 		"application_name":                    cfg.ApplicationName,
-		"statement_timeout":                   strconv.FormatInt(millis(cfg.StatementTimeout), 10),
-		"lock_timeout":                        strconv.FormatInt(millis(cfg.LockTimeout), 10),
-		"idle_in_transaction_session_timeout": strconv.FormatInt(millis(cfg.IdleTxTimeout), 10),
+		"statement_timeout":                   strconv.FormatInt(Millis(cfg.StatementTimeout), 10),
+		"lock_timeout":                        strconv.FormatInt(Millis(cfg.LockTimeout), 10),
+		"idle_in_transaction_session_timeout": strconv.FormatInt(Millis(cfg.IdleTxTimeout), 10),
 		"default_transaction_isolation":       "read committed", // of single statements, which at a stricter level would fail by each other
 		"search_path":                         "",
 		"TimeZone":                            "UTC",

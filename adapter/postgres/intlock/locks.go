@@ -87,7 +87,7 @@ func (s *Locks) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease
 		var taken bool
 		var left int64
 		if err := s.run(ctx, k, func(region, key string) error {
-			return s.db.QueryRow(ctx, s.acquire, region, key, uuid(token), micros(lease)).Scan(&taken, &left)
+			return s.db.QueryRow(ctx, s.acquire, region, key, uuid(token), postgres.Micros(lease)).Scan(&taken, &left)
 		}); err != nil || taken {
 			return lock.Holder{}, err
 		}
@@ -118,7 +118,7 @@ update {table} l set expired_after = {end} from held where {row} and held.expire
 // Renew implements [lock.Driver].
 func (s *Locks) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (held bool, err error) {
 	err = s.run(ctx, k, func(region, key string) error {
-		tag, err := s.db.Exec(ctx, s.renew, region, key, uuid(token), micros(lease))
+		tag, err := s.db.Exec(ctx, s.renew, region, key, uuid(token), postgres.Micros(lease))
 		held = tag.RowsAffected() == 1
 		return err
 	})
@@ -159,6 +159,3 @@ func (s *Locks) run(ctx context.Context, k lock.Key, statement func(region, key 
 func holder(micros int64) lock.Holder {
 	return lock.Holder{Held: micros > 0, Left: time.Duration(micros) * time.Microsecond}
 }
-
-// micros is d in the column's unit, rounded up: nothing would be expired at once.
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/idempotency"
 )
 
@@ -50,7 +51,7 @@ const (
 
 // Claim implements idempotency.Driver.
 func (r *Records) Claim(ctx context.Context, q idempotency.Request) (idempotency.Record, bool, error) {
-	args := []any{q.Scope[:], q.KeyVersion, q.Tenant, q.Route, q.Fingerprint[:], q.Owner, q.Operation, micros(q.Lease), micros(q.Expiry)}
+	args := []any{q.Scope[:], q.KeyVersion, q.Tenant, q.Route, q.Fingerprint[:], q.Owner, q.Operation, postgres.Micros(q.Lease), postgres.Micros(q.Expiry)}
 	claim, read, key := claimSQL, readSQL, any(q.Scope[:])
 	if len(q.Former) > 0 {
 		all := append(list(q.Scope), list(q.Former...)...)
@@ -92,7 +93,7 @@ returning r.attempt, r.revision`
 // TakeOver implements idempotency.Driver.
 func (r *Records) TakeOver(ctx context.Context, held idempotency.Claim, q idempotency.Request) (idempotency.Claim, bool, error) {
 	c := idempotency.Claim{Scope: held.Scope, Owner: q.Owner, Operation: q.Operation}
-	taken, err := one(r.db.QueryRow(ctx, takeOverSQL, holderArgs(held, q.Owner, q.Operation, micros(q.Lease), micros(q.Expiry))...), &c.Attempt, &c.Revision)
+	taken, err := one(r.db.QueryRow(ctx, takeOverSQL, holderArgs(held, q.Owner, q.Operation, postgres.Micros(q.Lease), postgres.Micros(q.Expiry))...), &c.Attempt, &c.Revision)
 	if !taken {
 		return idempotency.Claim{}, false, err
 	}

@@ -29,7 +29,7 @@ select (select met from rival), coalesce((select revision from moved), 0)`
 func (r *Records) Execute(ctx context.Context, c idempotency.Claim, lease time.Duration, others []idempotency.Scope) (idempotency.Claim, error) {
 	var rival bool
 	var revision int64
-	err := r.db.QueryRow(ctx, executeSQL, holderArgs(c, list(others...), micros(lease))...).Scan(&rival, &revision)
+	err := r.db.QueryRow(ctx, executeSQL, holderArgs(c, list(others...), postgres.Micros(lease))...).Scan(&rival, &revision)
 	switch {
 	case err != nil:
 		return idempotency.Claim{}, err
@@ -52,7 +52,7 @@ from held where r.scope = held.scope`
 
 // Renew implements idempotency.Driver.
 func (r *Records) Renew(ctx context.Context, c idempotency.Claim, lease time.Duration) error {
-	return changed(ctx, r.db, renewSQL, holderArgs(c, micros(lease))...)
+	return changed(ctx, r.db, renewSQL, holderArgs(c, postgres.Micros(lease))...)
 }
 
 const abandonSQL = `

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/idempotency"
 )
 
@@ -94,7 +95,7 @@ func (r *Records) Reap(ctx context.Context, age time.Duration, after idempotency
 	var seen int
 	var scope []byte
 	var created *time.Time
-	err = r.db.QueryRow(ctx, reapSQL, after.Created, after.Scope[:], micros(age), limit).Scan(&deleted, &seen, &created, &scope)
+	err = r.db.QueryRow(ctx, reapSQL, after.Created, after.Scope[:], postgres.Micros(age), limit).Scan(&deleted, &seen, &created, &scope)
 	if err != nil || seen < limit {
 		return deleted, idempotency.Cursor{}, err
 	}

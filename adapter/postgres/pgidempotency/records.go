@@ -3,7 +3,6 @@ package pgidempotency
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -53,5 +52,3 @@ func one(row pgx.Row, into ...any) (bool, error) {
 	}
 	return err == nil, err
 }
-
-func micros(d time.Duration) int64 { return d.Microseconds() }

@@ -87,7 +87,7 @@ func (l *Locks) Acquire(ctx context.Context, k lock.Key, token lock.Token, lease
 	digest, region := k.Digest(), lock.Key{Name: k.Region}
 	var granted, contended bool
 	var us int64
-	err := l.db.QueryRow(ctx, acquireSQL, digest[:], region.Display(), k.Display(), token[:], micros(lease), waiting).Scan(&granted, &us, &contended)
+	err := l.db.QueryRow(ctx, acquireSQL, digest[:], region.Display(), k.Display(), token[:], postgres.Micros(lease), waiting).Scan(&granted, &us, &contended)
 	if err != nil || granted {
 		return lock.Holder{}, err
 	}
@@ -127,7 +127,7 @@ returning true`
 func (l *Locks) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (bool, error) {
 	digest := k.Digest()
 	var held bool
-	err := l.db.QueryRow(ctx, renewSQL, digest[:], token[:], micros(lease)).Scan(&held)
+	err := l.db.QueryRow(ctx, renewSQL, digest[:], token[:], postgres.Micros(lease)).Scan(&held)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -179,12 +179,9 @@ func (l *Locks) Reap(ctx context.Context, olderThan time.Duration, limit int) (i
 		return 0, fmt.Errorf("pglock: limit is %d; use 1 or more, 1000 for example", limit)
 	}
 	var n int
-	err := l.db.QueryRow(ctx, reapSQL, micros(olderThan), limit).Scan(&n)
+	err := l.db.QueryRow(ctx, reapSQL, postgres.Micros(olderThan), limit).Scan(&n)
 	return n, err
 }
-
-// micros is a duration as the statements take it, rounded up: a lease is never none.
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // holder is one whose lease had so long to go. It may have passed while its row was answered.
 func holder(us int64, contended bool) lock.Holder {

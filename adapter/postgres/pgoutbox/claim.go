@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/outbox"
 )
 
@@ -43,7 +44,7 @@ func (d *Driver) Claim(ctx context.Context, r outbox.ClaimRequest) ([]outbox.Cla
 	}
 	rung := r.Rung[:min(len(r.Rung), (r.Limit+1)/2)]
 	types, ids := laneArgs(rung)
-	args := []any{types, ids, r.Floor, r.Limit - len(rung), r.Owner, micros(r.Lease)}
+	args := []any{types, ids, r.Floor, r.Limit - len(rung), r.Owner, postgres.Micros(r.Lease)}
 	var claims []outbox.Claim
 	err := d.relay(ctx, claimSQL, args, func(row pgx.Row) error {
 		var c outbox.Claim

@@ -76,6 +76,3 @@ func (d *Driver) NextDue(ctx context.Context) (in time.Duration, at time.Time, o
 	}
 	return time.Duration(us) * time.Microsecond, at, ok, nil
 }
-
-// micros is a duration as the statements take it; they multiply it with interval '1 microsecond'.
-func micros(d time.Duration) int64 { return d.Microseconds() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/outbox"
 )
 
@@ -71,7 +72,7 @@ func (d *Driver) Settle(ctx context.Context, settlements []outbox.Settlement) (l
 			return nil, fmt.Errorf("pgoutbox: a settlement acknowledges %d of %d events", s.Acked, len(c.Run))
 		}
 		h.set(i, c)
-		next[i], recorded[i], failures[i], retry[i] = c.Next+int64(s.Acked), c.Since, s.Failure, micros(s.Retry)
+		next[i], recorded[i], failures[i], retry[i] = c.Next+int64(s.Acked), c.Since, s.Failure, postgres.Micros(s.Retry)
 		if s.Acked > 0 {
 			recorded[i] = c.Run[s.Acked-1].RecordedAt
 		}
@@ -99,7 +100,7 @@ func (d *Driver) Renew(ctx context.Context, claims []outbox.Claim, lease time.Du
 	for i, c := range claims {
 		h.set(i, c)
 	}
-	return d.change(ctx, renewSQL, h, micros(lease))
+	return d.change(ctx, renewSQL, h, postgres.Micros(lease))
 }
 
 // holders are claims, as the arrays that name all of each.

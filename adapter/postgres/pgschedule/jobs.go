@@ -42,7 +42,7 @@ where job = $1::text and slot = $2::timestamptz and not exists (select from mine
 // Begin implements [schedule.Driver].
 func (s *Jobs) Begin(ctx context.Context, c schedule.Claim, atMost time.Duration) (mine bool, err error) {
 	for {
-		err = s.db.QueryRow(ctx, beginSQL, c.Job, c.Slot.UTC(), c.Instance, atMost.Microseconds()).Scan(&mine)
+		err = s.db.QueryRow(ctx, beginSQL, c.Job, c.Slot.UTC(), c.Instance, postgres.Micros(atMost)).Scan(&mine)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return mine, err
 		}
@@ -109,6 +109,6 @@ select count(*) from gone`
 
 // Prune implements [schedule.Driver].
 func (s *Jobs) Prune(ctx context.Context, age time.Duration, keep, limit int) (n int, err error) {
-	err = s.db.QueryRow(ctx, pruneSQL, age.Microseconds(), keep, limit).Scan(&n)
+	err = s.db.QueryRow(ctx, pruneSQL, postgres.Micros(age), keep, limit).Scan(&n)
 	return n, err
 }
