@@ -89,7 +89,7 @@ const tapName = "caskeleton.tap"
 
 // tapOf returns the tap of a connection, for a transaction that begins now.
 func tapOf(server *pgconn.PgConn) *tap {
-	t := server.CustomData()[tapName].(*tap) //nolint:forcetypeassert // see install
+	t := server.CustomData()[tapName].(*tap) //nolint:errcheck,forcetypeassert // see install
 	t.ended, t.rolledBack = false, false
 	return t
 }

@@ -33,7 +33,7 @@ func ThroughPgBouncer(t *testing.T, modes *[]string, through *func(*testing.T, s
 	var mu sync.Mutex
 	addresses := map[string]string{}
 	*modes = PoolerModes(t)
-	*through = func(inner *testing.T, dsn string) string {
+	*through = func(inner *testing.T, dsn string) string { //nolint:thelper // the other one outlives it
 		inner.Helper()
 		cfg, err := pgx.ParseConfig(dsn)
 		require.NoError(inner, err)
