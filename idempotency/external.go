@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/backoff"
 )
 
 // settlePause is between two tries to store what an external operation has done.
@@ -134,10 +135,8 @@ func (g *Guard) settle(ctx context.Context, c Claim, to State, a Answer) error {
 		if err == nil || errors.Is(err, ErrStale) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(ctx, settlePause) != nil {
 			return err
-		case <-time.After(settlePause):
 		}
 	}
 }

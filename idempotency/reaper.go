@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 const (
@@ -55,17 +56,12 @@ func NewReaper(g *Guard, o *ReaperOptions) (*Reaper, error) {
 
 // Run makes a pass after each interval until ctx ends, and then returns nil. What fails is logged, and tried again in the next pass.
 func (r *Reaper) Run(ctx context.Context) error {
-	for {
-		pause := r.opts.Interval - rand.N(r.opts.Interval/10+1) //nolint:gosec // spreading load needs no secrecy
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
+	for backoff.Wait(ctx, backoff.Less(r.opts.Interval, 10)) == nil {
 		if _, err := r.Pass(ctx); err != nil && ctx.Err() == nil {
 			r.guard.opts.Logger.WarnContext(ctx, "idempotency records not all reaped; the next pass tries again", "error", err)
 		}
 	}
+	return nil
 }
 
 // Reaped is what a pass did.

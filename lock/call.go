@@ -2,8 +2,9 @@ package lock
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 // answerTimeout is what a store is given to answer one request, whatever is left of a wait. A cancelled caller waits as long for the answer to what
@@ -23,13 +24,13 @@ func call[T any](ctx context.Context, bound time.Duration, request func(ctx cont
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(answerTimeout, cancel) })()
 	}
-	for pause := firstRetry; ; pause = min(2*pause, longestRetry) {
+	for try := 1; ; try++ {
 		answer, err := request(detached)
 		if !collided(err) {
 			return answer, err
 		}
 		select {
-		case <-time.After(jitter(pause)):
+		case <-time.After(backoff.Less(backoff.Bound(firstRetry, longestRetry, try), 2)):
 		case <-ctx.Done():
 			return answer, err
 		case <-detached.Done():
@@ -37,6 +38,3 @@ func call[T any](ctx context.Context, bound time.Duration, request func(ctx cont
 		}
 	}
 }
-
-// jitter returns between half of d and all of it, so that those who began together do not meet again.
-func jitter(d time.Duration) time.Duration { return d - rand.N(max(d/2, 1)) } //nolint:gosec // spreading load needs no secrecy

@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"time"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 // Pauses after a connection was lost, for the first and at most.
@@ -34,7 +36,7 @@ func (l *Locker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(jitter(pause)):
+		case <-time.After(backoff.Less(pause, 2)):
 		}
 		pause = min(2*pause, longestPause)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 // attempt is one Acquire.
@@ -89,7 +91,7 @@ func (a *attempt) watch(ctx context.Context, bell <-chan struct{}, h Holder) err
 		if left <= 0 {
 			return timedOut(a.key)
 		}
-		pause := min(left, jitter(poll))
+		pause := min(left, backoff.Less(poll, 2))
 		if h.Left > 0 {
 			pause = min(pause, h.Left)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/internal/failpoint"
 )
 
@@ -132,7 +133,7 @@ func (d *deliverer) fail(ctx context.Context, s *Settlement, err error) {
 }
 
 func (d *deliverer) retry(attempt int) time.Duration {
-	return fullJitter(ceiling(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
+	return backoff.Full(backoff.Bound(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
 }
 
 // printable makes text fit for a text column and a line of a log: bounded, valid UTF-8, without control characters, and not empty, which

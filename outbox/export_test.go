@@ -1,7 +1,3 @@
 package outbox
 
-var (
-	Ceiling    = ceiling
-	FullJitter = fullJitter
-	Printable  = printable
-)
+var Printable = printable

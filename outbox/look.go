@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/internal/failpoint"
 )
 
@@ -115,7 +116,7 @@ func (l *looker) claim(work context.Context, r ClaimRequest) ([]Claim, error) {
 // plan asks the store when the next lane is due.
 func (l *looker) plan(ctx context.Context) {
 	in, ok, err := l.next(ctx)
-	sleep := jitter(l.opts.PollInterval)
+	sleep := backoff.Less(l.opts.PollInterval, 4)
 	switch {
 	case !l.works(ctx, err) || !ok:
 		l.misses = 0
@@ -123,7 +124,7 @@ func (l *looker) plan(ctx context.Context) {
 		l.misses = 0
 		sleep = min(sleep, max(in, soonest))
 	case l.misses > 0:
-		sleep = min(sleep, ceiling(missBase, missLimit, l.misses))
+		sleep = min(sleep, backoff.Bound(missBase, missLimit, l.misses))
 	default:
 		sleep = 0
 	}

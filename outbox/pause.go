@@ -3,6 +3,8 @@ package outbox
 import (
 	"sync"
 	"time"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 // pauseMax bounds the pauses of a whole relay: what was down must not stay unused for long once it is up.
@@ -35,7 +37,7 @@ func (p *pause) trip() (tell bool) {
 		return false
 	}
 	p.step++
-	p.until = now.Add(jitter(ceiling(p.base, p.limit, p.step)))
+	p.until = now.Add(backoff.Less(backoff.Bound(p.base, p.limit, p.step), 4))
 	if !p.told.IsZero() && now.Sub(p.told) < tellEvery {
 		return false
 	}

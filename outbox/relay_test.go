@@ -105,28 +105,6 @@ func without(ids []string, id string) (rest []string) {
 	return rest
 }
 
-func TestBackoff(t *testing.T) {
-	const base, limit = 100 * time.Millisecond, time.Minute
-	require.Equal(t, 100*time.Millisecond, outbox.Ceiling(base, limit, 1))
-	require.Equal(t, 400*time.Millisecond, outbox.Ceiling(base, limit, 3))
-	require.Equal(t, 51200*time.Millisecond, outbox.Ceiling(base, limit, 10))
-	for _, n := range []int{11, 64, 1 << 40} {
-		require.Equal(t, limit, outbox.Ceiling(base, limit, n))
-	}
-	const most = time.Duration(1<<63 - 1)
-	require.Equal(t, most, outbox.Ceiling(base, most, 1<<40))
-	require.Equal(t, base, outbox.Ceiling(base, limit, -1))
-
-	low, high := limit, time.Duration(0)
-	for range 1000 {
-		d := outbox.FullJitter(limit)
-		require.True(t, d > 0 && d <= limit)
-		low, high = min(low, d), max(high, d)
-	}
-	require.Less(t, low, limit/10)
-	require.Greater(t, high, limit-limit/10)
-}
-
 func TestPrintable(t *testing.T) {
 	require.Equal(t, "no é,  no bytes, one line", outbox.Printable("no é,\x00 no \xffbytes,\none line"))
 	require.Equal(t, strings.Repeat("x", 499), outbox.Printable(strings.Repeat("x", 499)+"é and more"))

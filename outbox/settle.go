@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/internal/failpoint"
 )
 
@@ -102,11 +103,7 @@ func (s *settler) flush(ctx context.Context, batch []outcome) {
 			s.lose(ctx, lost)
 			return
 		}
-		t := time.NewTimer(jitter(ceiling(s.opts.BackoffBase, min(s.opts.BackoffMax, pauseMax), try)))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if backoff.Wait(ctx, backoff.Less(backoff.Bound(s.opts.BackoffBase, min(s.opts.BackoffMax, pauseMax), try), 4)) != nil {
 			s.lose(ctx, lanes(batch))
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/backoff"
 )
 
 // Outcome is what became of a transaction whose COMMIT got no answer.
@@ -51,7 +52,7 @@ func (c *core) resolve(ctx context.Context, conn Conn, unknown error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.resolving)
 	defer cancel()
-	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+	for look := 1; ; look++ {
 		outcome, err := r.Resolve(ctx)
 		switch {
 		case outcome != Unknown:
@@ -63,11 +64,9 @@ func (c *core) resolve(ctx context.Context, conn Conn, unknown error) error {
 		case err == nil:
 			return unknown
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(ctx, backoff.Bound(firstLook, lastLook, look)) != nil {
 			c.log.ErrorContext(ctx, "outcome of a commit stays unknown", "error", err)
 			return unknown
-		case <-time.After(wait):
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/backoff"
 )
 
 // Retry is when a transaction that ended with a serialization failure (40001) or a deadlock (40P01) is run again, the whole fn in a new
@@ -61,22 +61,19 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 		return r.once(ctx, readOnly, fn)
 	}
 	p := r.opts.Retry.withDefaults()
-	start, bound := time.Now(), p.MinWait
+	start := time.Now()
 	for attempt := 1; ; attempt++ {
 		err := r.once(ctx, readOnly, fn)
 		if err == nil || !again(err) || attempt == p.Attempts {
 			return err
 		}
-		wait := rand.N(bound + 1) //nolint:gosec // spreading load, not a secret
+		wait := backoff.Full(backoff.Bound(p.MinWait, p.MaxWait, attempt))
 		if time.Since(start)+wait > p.Budget {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(ctx, wait) != nil {
 			return err
-		case <-time.After(wait):
 		}
 		r.log.DebugContext(ctx, "transaction is run again", "attempt", attempt+1, "error", err)
-		bound = min(2*bound, p.MaxWait)
 	}
 }

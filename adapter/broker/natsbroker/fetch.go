@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"caskeleton.dev/internal/backoff"
 )
 
 const (
@@ -32,10 +34,7 @@ func (c *Consumer) fetch(ctx context.Context, arrived chan<- *delivery) error {
 			return fmt.Errorf("natsbroker: consumer %q: %w", c.name, err)
 		}
 		c.opts.Logger.WarnContext(ctx, "NATS consumer starts over", "consumer", c.name, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(refetchDelay):
-		}
+		_ = backoff.Wait(ctx, refetchDelay)
 	}
 	return nil
 }

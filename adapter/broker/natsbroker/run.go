@@ -3,13 +3,13 @@ package natsbroker
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"caskeleton.dev/fault"
 	"caskeleton.dev/inbox"
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/internal/failpoint"
 )
 
@@ -160,8 +160,7 @@ func delayOf(err error, attempt int) time.Duration {
 	if after, ok := fault.RetryAfter(err); ok {
 		return after
 	}
-	bound := min(maxDelay, baseDelay<<min(max(attempt, 1)-1, 10))
-	return bound/2 + rand.N(bound/2) //nolint:gosec // jitter needs no secrecy
+	return backoff.Less(backoff.Bound(baseDelay, maxDelay, attempt), 2)
 }
 
 // receive makes a delivery of what the broker sent, nil if it is no event.

@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/internal/backoff"
 )
 
 // lockSpace is the first key of the kit's advisory locks: "cask" in ASCII. The second is the stream's.
 const lockSpace int32 = 0x6361736b
 
-const unlockTimeout = 5 * time.Second
+const (
+	retryPause    = 300 * time.Millisecond // at most, between two tries
+	unlockTimeout = 5 * time.Second
+)
 
 func lockKey(stream string) int32 {
 	h := fnv.New32a()
@@ -38,15 +43,12 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 		if !waited {
 			m.opts.Logger.InfoContext(ctx, "waiting for another migrator", slog.String("stream", stream))
 		}
-		pause := time.NewTimer(100*time.Millisecond + rand.N(200*time.Millisecond)) //nolint:gosec // jitter needs no secrecy
 		select {
-		case <-pause.C:
+		case <-time.After(backoff.Less(retryPause, 2)):
 		case <-deadline.C:
-			pause.Stop()
 			return fmt.Errorf("migrations: stream %s: %w: waited %s for %s: find out in pg_stat_activity whether it still works, then run again",
 				stream, ErrLocked, m.opts.LockTimeout, lockHolder(ctx, db, stream))
 		case <-ctx.Done():
-			pause.Stop()
 			return fmt.Errorf("migrations: stream %s: waiting for the migration lock: %w: %w", stream, ctx.Err(), context.Cause(ctx))
 		}
 	}
@@ -78,4 +80,4 @@ func (m *Migrator) unlock(ctx context.Context, db *sql.DB, stream string) {
 	}
 }
 
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func milliseconds(d time.Duration) string { return strconv.FormatInt(postgres.Millis(d), 10) }

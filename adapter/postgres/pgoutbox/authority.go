@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/outbox"
 )
 
@@ -38,7 +38,8 @@ const (
 
 const (
 	authorityTries = 50
-	authorityWait  = "200ms" // for a lock, so that appends never queue for longer
+	authorityPause = 300 * time.Millisecond // at most, between two tries
+	authorityWait  = "200ms"                // for a lock, so that appends never queue for longer
 	copyBatch      = 500
 )
 
@@ -231,12 +232,8 @@ func withControl(ctx context.Context, op, dsn string, try func(pgx.Tx) (done boo
 			return blamed(ctx, conn, err, told(ctx, op, errs, err))
 		}
 		// Whoever queued behind the last try gets through first.
-		pause := time.NewTimer(100*time.Millisecond + rand.N(200*time.Millisecond)) //nolint:gosec // jitter needs no secrecy
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return ctx.Err()
+		if err := backoff.Wait(ctx, backoff.Less(authorityPause, 2)); err != nil {
+			return err
 		}
 	}
 }
