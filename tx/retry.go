@@ -14,10 +14,13 @@ import (
 // transaction. The zero value means never. Waits have full jitter: they are random between 0 and a bound that doubles.
 type Retry struct {
 	Attempts int           // runs of fn at most, the first one included; 0 and 1 mean no retry
-	Budget   time.Duration // no attempt begins later than this after the first one; 0 means 5 s
+	Budget   time.Duration // no attempt begins later than this after the first one, at most 1 h; 0 means 5 s
 	MinWait  time.Duration // bound on the first wait; 0 means 10 ms
-	MaxWait  time.Duration // bound on any wait; 0 means 1 s, or MinWait if that is more
+	MaxWait  time.Duration // bound on any wait, at most 1 h; 0 means 1 s, or MinWait if that is more
 }
+
+// maxRetry also keeps sums of waits from overflowing.
+const maxRetry = time.Hour
 
 func (p Retry) validate() error {
 	switch {
@@ -25,6 +28,8 @@ func (p Retry) validate() error {
 		return fmt.Errorf("tx: Retry.Attempts is %d; it must be positive, or 0 for no retry", p.Attempts)
 	case p.Budget < 0 || p.MinWait < 0 || p.MaxWait < 0:
 		return errors.New("tx: Retry.Budget, Retry.MinWait and Retry.MaxWait must not be negative; 0 means the default")
+	case max(p.Budget, p.MinWait, p.MaxWait) > maxRetry:
+		return fmt.Errorf("tx: one of Retry.Budget, Retry.MinWait and Retry.MaxWait is %v; use at most %v: a caller waits for it", max(p.Budget, p.MinWait, p.MaxWait), maxRetry)
 	case p.MaxWait > 0 && p.MinWait > p.MaxWait:
 		return fmt.Errorf("tx: Retry.MinWait, %v, is more than Retry.MaxWait, %v; lower it", p.MinWait, p.MaxWait)
 	}

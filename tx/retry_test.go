@@ -3,6 +3,7 @@ package tx_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,6 +143,71 @@ func TestWaitsHaveFullJitter(t *testing.T) {
 	})
 }
 
+// longestWaits runs a fn that always fails, over and over, and returns the longest wait seen before the second, third, ... attempt.
+func longestWaits(t *testing.T, p tx.Retry) []time.Duration {
+	t.Helper()
+	r, _ := newRunner(t)
+	longest := make([]time.Duration, p.Attempts-1)
+	for range 400 {
+		var last time.Time
+		n := 0
+		require.ErrorIs(t, r.With(tx.Options{Retry: p}).InWrite(t.Context(), func(context.Context, *tx.Tx) error {
+			if n > 0 {
+				longest[n-1] = max(longest[n-1], time.Since(last))
+			}
+			n, last = n+1, time.Now()
+			return fault.DBDeadlock
+		}), fault.DBDeadlock)
+	}
+	return longest
+}
+
+// Of 400 draws one is in the last tenth of the range, but for once in 10^18 runs.
+func TestWaitsByDefault(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		p    tx.Retry
+		want []time.Duration
+	}{
+		"nothing set":     {tx.Retry{Attempts: 10}, []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1000 * ms, 1000 * ms}},
+		"a low MaxWait":   {tx.Retry{Attempts: 3, MaxWait: 2 * ms}, []time.Duration{2 * ms, 2 * ms}},
+		"a high MinWait":  {tx.Retry{Attempts: 3, MinWait: 3000 * ms}, []time.Duration{3000 * ms, 3000 * ms}},
+		"MinWait for all": {tx.Retry{Attempts: 3, MinWait: 100 * ms, MaxWait: 100 * ms}, []time.Duration{100 * ms, 100 * ms}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.p.Budget = time.Hour
+				for i, longest := range longestWaits(t, c.p) {
+					require.LessOrEqual(t, longest, c.want[i], "wait %d", i+1)
+					require.Greater(t, longest, c.want[i]*9/10, "wait %d", i+1)
+				}
+			})
+		})
+	}
+}
+
+// No attempt begins after the budget, however long a wait is drawn, and none that fits is left out.
+func TestTheBudgetCountsTheWait(t *testing.T) {
+	for budget, p := range map[time.Duration]tx.Retry{
+		5 * time.Second: {Attempts: 1_000_000},
+		time.Second:     {Attempts: 1_000_000, Budget: time.Second, MinWait: time.Second, MaxWait: time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := newRunner(t)
+			latest := time.Duration(0)
+			for range 200 {
+				start := time.Now()
+				require.ErrorIs(t, r.With(tx.Options{Retry: p}).InWrite(t.Context(), func(context.Context, *tx.Tx) error {
+					latest = max(latest, time.Since(start))
+					return fault.DBDeadlock
+				}), fault.DBDeadlock)
+			}
+			require.LessOrEqual(t, latest, budget)
+			require.Greater(t, latest, budget*9/10)
+		})
+	}
+}
+
 func TestRunningAgainHasABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newRunner(t)
@@ -171,6 +237,7 @@ func TestRetryThatCannotWorkIsRefused(t *testing.T) {
 	r, d := newRunner(t)
 	for field, p := range map[string]tx.Retry{
 		"Attempts": {Attempts: -1}, "Budget": {Budget: -1}, "MinWait": {MinWait: -1}, "MaxWait": {MaxWait: -1}, "more than": {MinWait: 2, MaxWait: 1},
+		"use at most 1h0m0s": {Attempts: 2, MinWait: math.MaxInt64}, "is 1h0m0.1s": {Attempts: 2, MaxWait: time.Hour + 100*time.Millisecond}, "is 2h0m0s": {Attempts: 2, Budget: 2 * time.Hour},
 	} {
 		require.ErrorContains(t, r.With(tx.Options{Retry: p}).InWrite(t.Context(), ok), field)
 	}
