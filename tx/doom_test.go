@@ -3,6 +3,7 @@ package tx_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,28 @@ func TestASavepointThatCannotBeginOrEndDooms(t *testing.T) {
 		})
 		require.ErrorIs(t, err, tx.ErrRollbackOnly, call)
 		require.Equal(t, "rollback", d.calls[len(d.calls)-1], call)
+	}
+}
+
+// What a savepoint undoes is what happened in it, and no more.
+func TestASavepointDoesNotUndoAnEarlierFailure(t *testing.T) {
+	for end, scope := range map[string]func(context.Context, *tx.Runner) error{
+		"rollback to s1": func(context.Context, *tx.Runner) error { return errBoom },
+		"release s1":     func(context.Context, *tx.Runner) error { return nil },
+		// The scope inside fails as well, and is not told from the one before.
+		"release s1, joined": func(ctx context.Context, r *tx.Runner) error { _ = r.InWrite(ctx, boom); return nil },
+	} {
+		r, d := newRunner(t)
+		before := errors.New("before")
+		err := r.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+			_ = r.InWrite(ctx, func(context.Context, *tx.Tx) error { return before })
+			err := w.Savepoint(ctx, func(ctx context.Context) error { return scope(ctx, r) })
+			require.NotErrorIs(t, err, tx.ErrRollbackOnly, end)
+			return nil
+		})
+		require.ErrorIs(t, err, tx.ErrRollbackOnly, end)
+		require.ErrorIs(t, err, before, end)
+		require.Equal(t, []string{"begin", "savepoint s1", strings.TrimSuffix(end, ", joined"), "rollback"}, d.calls)
 	}
 }
 

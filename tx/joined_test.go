@@ -15,7 +15,14 @@ type theirs struct {
 	ended bool
 }
 
-func (c *theirs) Abort(ctx context.Context) { _ = c.did(ctx, "abort") }
+func (c *theirs) Abort(ctx context.Context) {
+	call := "abort"
+	if _, bounded := ctx.Deadline(); !bounded {
+		call += " (without a bound)"
+	}
+	_ = c.did(ctx, call)
+}
+
 func (c *theirs) Open(context.Context) bool { return !c.ended }
 
 func join(t *testing.T) (*tx.Tx, *tx.Joined, *theirs) {
