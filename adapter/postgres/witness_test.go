@@ -161,6 +161,28 @@ func TestAWitnessOfASavepoint(t *testing.T) {
 	}), tx.ErrDone)
 }
 
+// The row of a scope that was kept belongs to the scope around it, whatever becomes of the next one inside.
+func TestAWitnessIsNotUndoneWithASibling(t *testing.T) {
+	db := open(t, postgres.Config{DSN: pgtest.DSN(t)})
+	runner, err := tx.NewRunner(db, nil)
+	require.NoError(t, err)
+	stop := errors.New("stop")
+	require.NoError(t, runner.InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+		c, err := tx.Unwrap(w)
+		require.NoError(t, err)
+		require.NoError(t, w.Savepoint(ctx, func(ctx context.Context) error {
+			require.NoError(t, w.Savepoint(ctx, func(context.Context) error {
+				return postgres.AddWitness(w, func(context.Context, postgres.DBTX) (tx.Outcome, error) { return tx.Unknown, nil })
+			}))
+			require.ErrorIs(t, w.Savepoint(ctx, func(context.Context) error { return stop }), stop)
+			require.True(t, postgres.Witnessed(c))
+			return nil
+		}))
+		require.True(t, postgres.Witnessed(c))
+		return nil
+	}))
+}
+
 func TestWitnessesAreReapedAfterAnHour(t *testing.T) {
 	for _, mode := range execModes {
 		t.Run(mode, func(t *testing.T) {
