@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,6 +28,7 @@ func (q querier) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	q.c.limit(b.Len())
 	var texts []string
 	for _, queued := range b.QueuedQueries {
+		q.c.changed = q.c.changed || outlasts(queued.SQL)
 		texts = append(texts, queued.SQL)
 		q.c.ended = q.c.ended || commits(queued.SQL) // whose tag nobody sees while the results are open
 	}
@@ -55,7 +57,12 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &batch{
 		BatchResults: results,
 		fail:         func(err error) error { return db.fail(ctx, pooled, "postgres.SendBatch", err) },
-		release:      pooled.Release,
+		release: func() {
+			if slices.ContainsFunc(b.QueuedQueries, func(queued *pgx.QueuedQuery) bool { return outlasts(queued.SQL) }) {
+				db.restore(ctx, pooled)
+			}
+			pooled.Release()
+		},
 	}
 }
 

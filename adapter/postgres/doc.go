@@ -20,7 +20,8 @@
 //
 // A COMMIT whose answer is lost is looked up by a [Witness], where the transaction has one: docs/adr/0008.
 //
-// What fn sets by SET stays on the connection, for whoever gets it next. SET LOCAL ends with the transaction.
+// SET LOCAL ends with the transaction. What SQL sets by SET, or forgets by DISCARD, is taken back when its connection goes back to the pool, at
+// two round trips; what a function sets by set_config stays, and so does everything behind a pooler.
 //
 // Sessions have an empty search_path, so names must be qualified (pg_catalog is always searched), and the time zone UTC. What commits by
 // itself runs at READ COMMITTED, whatever the default of the role or the database; a transaction runs at the level that tx.Options names.

@@ -31,3 +31,6 @@ func Tapped(r io.Reader) (ended, rolledBack bool, err error) {
 	_, err = io.Copy(io.Discard, t)
 	return t.ended, t.rolledBack, err
 }
+
+// Outlasts says whether SQL costs the next user's session a restore.
+var Outlasts = outlasts

@@ -70,6 +70,7 @@ func (q querier) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	if err := q.c.usable("postgres.Exec"); err != nil {
 		return pgconn.CommandTag{}, err
 	}
+	q.c.changed = q.c.changed || outlasts(sql)
 	q.c.limit(1)
 	tag, err := q.c.tx.Exec(ctx, sql, args...)
 	q.c.ran(sql)
@@ -80,6 +81,7 @@ func (q querier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	if err := q.c.usable("postgres.Query"); err != nil {
 		return failedRows{err}, err
 	}
+	q.c.changed = q.c.changed || outlasts(sql)
 	q.c.limit(1)
 	q.c.ended = q.c.ended || commits(sql)       // whose tag nobody sees while the rows are open
 	inner, _ := q.c.tx.Query(ctx, sql, args...) // the error is in the rows as well
@@ -102,7 +104,7 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	defer pooled.Release()
+	defer db.release(ctx, pooled, sql)
 	db.limit(pooled.Conn().PgConn(), 1, db.cfg.StatementTimeout)
 	tag, err := pooled.Exec(ctx, sql, args...)
 	if db.stale(err) {
@@ -128,7 +130,7 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 		fail:    func(err error) error { return db.fail(ctx, pooled, "postgres.Query", err) },
 		again:   func() pgx.Rows { return query(db.anew(args)) },
 		stale:   db.stale,
-		release: pooled.Release,
+		release: func() { db.release(ctx, pooled, sql) },
 	}
 	r.rerun() // where preparing it failed already
 	return r, r.Err()

@@ -17,7 +17,7 @@ import (
 func TestServerTurnedReadOnlyUnderASavepoint(t *testing.T) {
 	db := shop(t, postgres.Config{MaxConns: 1})
 	pid := backend(t, db)
-	exec(t, db, "set default_transaction_read_only = on")
+	exec(t, db, "select set_config('default_transaction_read_only', 'on', false)")
 	c := begin(t, db, tx.BeginOptions{})
 	require.NoError(t, c.Savepoint(t.Context(), "s1", false))
 	_, err := c.Exec(t.Context(), "insert into shop.parents (id) values (10)")

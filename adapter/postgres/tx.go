@@ -26,6 +26,7 @@ type conn struct {
 	ended     bool // by SQL of fn's
 	tap       *tap
 	unfit     bool // the connection must not go back to the pool
+	changed   bool // the session is not what it was
 	turn      turn
 
 	witness      Witness // nil where nothing could tell the outcome
@@ -187,8 +188,11 @@ func gone(err error) bool {
 // giveBack releases the connection; pgxpool destroys it where it is closed, busy or still in a transaction.
 func (c *conn) giveBack(ctx context.Context) {
 	defer c.turn.leave()
-	if c.unfit {
+	switch {
+	case c.unfit:
 		c.db.discard(ctx, c.pooled)
+	case c.changed:
+		c.db.restore(ctx, c.pooled)
 	}
 	c.pooled.Release()
 }

@@ -40,7 +40,7 @@ func TestBeginAppliesItsOptions(t *testing.T) {
 
 func TestReadCommittedWhateverTheServersDefault(t *testing.T) {
 	db := shop(t, postgres.Config{MaxConns: 1})
-	exec(t, db, "set default_transaction_isolation = 'serializable'")
+	exec(t, db, "select set_config('default_transaction_isolation', 'serializable', false)")
 	c := begin(t, db, tx.BeginOptions{})
 	require.Equal(t, "read committed", get[string](t, c, "show transaction_isolation"))
 	require.NoError(t, c.Rollback(t.Context()))
@@ -229,7 +229,7 @@ func TestServerTurnedReadOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := shop(t, postgres.Config{MaxConns: 1})
 			pid := backend(t, db)
-			exec(t, db, "set default_transaction_read_only = on")
+			exec(t, db, "select set_config('default_transaction_read_only', 'on', false)")
 			err := write(db)
 			require.Equal(t, "25006", sqlstate(err))
 			require.ErrorIs(t, err, fault.DBReadOnly)

@@ -2,6 +2,7 @@ package intlock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestCheckKnowsWhatTheRoleMayDo(t *testing.T) {
 		require.NoError(t, err)
 	})
 	db := open(t, postgres.Config{DSN: dsn, MaxConns: 1})
-	_, err = db.Exec(t.Context(), `set role `+role)
+	_, err = db.Exec(t.Context(), `select set_config('role', $1, false)`, strings.Trim(role, `"`))
 	require.NoError(t, err)
 	const want = `intlock: the role may not do all that a lock needs with the table "public"."int_lock"; grant it UPDATE, DELETE`
 	l := locksOf(t, db, "")

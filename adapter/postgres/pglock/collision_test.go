@@ -62,7 +62,7 @@ func TestACollisionIsTriedAgain(t *testing.T) {
 		n := newNode(t, postgres.Config{DSN: s.DSN(), ExecMode: mode, MaxConns: 1})
 		locker, err := lock.New(n.locks, &lock.Options{Region: key(mode).Region})
 		require.NoError(t, err)
-		n.exec(t, `set default_transaction_isolation = 'serializable'`)
+		n.exec(t, `select set_config('default_transaction_isolation', 'serializable', false)`)
 		const collision = `ERROR: +could not serialize`
 		before := len(s.log(t, collision))
 		const releases = 3
