@@ -121,7 +121,7 @@ func TestPoolConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, pc.MaxConns)
 	require.Equal(t, time.Second, pc.PingTimeout)
-	require.Equal(t, 3*time.Minute, pc.MaxConnLifetimeJitter)
+	require.Equal(t, []time.Duration{30 * time.Minute, 3 * time.Minute, 5 * time.Minute}, []time.Duration{pc.MaxConnLifetime, pc.MaxConnLifetimeJitter, pc.MaxConnIdleTime})
 	require.Equal(t, 3*time.Second, pc.ConnConfig.ConnectTimeout, "a hanging connect ends before the acquire does")
 	require.Equal(t, "10000", pc.ConnConfig.RuntimeParams["statement_timeout"])
 	require.Empty(t, pc.ConnConfig.RuntimeParams["search_path"])

@@ -34,3 +34,6 @@ func Tapped(r io.Reader) (ended, rolledBack bool, err error) {
 
 // Outlasts says whether SQL costs the next user's session a restore.
 var Outlasts = outlasts
+
+// ReplicaPool returns the pool of db's replica, nil until that was reached once.
+func ReplicaPool(db *DB) *DB { return db.replica.db.Load() }

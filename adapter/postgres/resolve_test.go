@@ -2,7 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/proxytest"
 	"caskeleton.dev/tx"
 )
 
@@ -87,4 +91,70 @@ func TestAWitnessThatFailsTellsNothing(t *testing.T) {
 		return tx.NotCommitted, nil
 	}), fault.DBUnavailable)
 	require.Equal(t, 2, looks)
+}
+
+// A look whose connection has gone silent ends long before the budget does, and leaves time for another.
+func TestALookThatGetsNoAnswerIsGivenUp(t *testing.T) {
+	p := proxytest.New(t, migrationstest.DSN(t))
+	db := open(t, postgres.Config{DSN: p.DSN(), LockTimeout: 100 * time.Millisecond})
+	db.SetSilence(200 * time.Millisecond)
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{ResolveTimeout: 15 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.ErrorIs(t, runner.With(tx.Options{Witness: true}).InWrite(t.Context(), func(_ context.Context, own *tx.Tx) error {
+		q, err := postgres.Querier(own)
+		require.NoError(t, err)
+		pid := backend(t, q)
+		exec(t, db, "select pg_terminate_backend($1)", pid)
+		waitGone(t, db, pid)
+		p.Break(proxytest.Mute, "caskeleton.commit_witness")
+		return nil
+	}), fault.DBUnavailable)
+}
+
+// A server that has crashed has left many questions open, and has few connections for them at first.
+func TestFewLookAtOnce(t *testing.T) {
+	const lost, limit = 12, 4
+	db := open(t, postgres.Config{DSN: migrationstest.DSN(t), MaxConns: lost + 1})
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	var looking, most atomic.Int64
+	goOn, pids, gone := make(chan struct{}), make(chan int64, lost), make(chan struct{})
+	witness := func(context.Context, postgres.DBTX) (tx.Outcome, error) {
+		n := looking.Add(1)
+		defer looking.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		<-goOn
+		return tx.NotCommitted, nil
+	}
+	var ends sync.WaitGroup
+	errs := make([]error, lost)
+	for i := range errs {
+		ends.Go(func() {
+			errs[i] = runner.InWrite(t.Context(), func(ctx context.Context, own *tx.Tx) error {
+				q, err := postgres.Querier(own)
+				if err != nil {
+					return err
+				}
+				var pid int64
+				err = errors.Join(postgres.AddWitness(own, witness), q.QueryRow(ctx, "select pg_backend_pid()::int8").Scan(&pid))
+				pids <- pid
+				<-gone
+				return err
+			})
+		})
+	}
+	for range lost {
+		pid := <-pids
+		exec(t, db, "select pg_terminate_backend($1)", pid)
+		waitGone(t, db, pid)
+	}
+	close(gone)
+	require.Eventually(t, func() bool { return looking.Load() >= limit }, 30*time.Second, time.Millisecond)
+	close(goOn)
+	ends.Wait()
+	for _, err := range errs {
+		require.ErrorIs(t, err, fault.DBUnavailable)
+	}
+	require.EqualValues(t, limit, most.Load())
 }
