@@ -96,19 +96,25 @@ func TestAWitnessThatFailsTellsNothing(t *testing.T) {
 // A look whose connection has gone silent ends long before the budget does, and leaves time for another.
 func TestALookThatGetsNoAnswerIsGivenUp(t *testing.T) {
 	p := proxytest.New(t, migrationstest.DSN(t))
-	db := open(t, postgres.Config{DSN: p.DSN(), LockTimeout: 100 * time.Millisecond})
+	db := open(t, postgres.Config{DSN: p.DSN(), LockTimeout: 100 * time.Millisecond, IdleTxTimeout: time.Minute})
 	db.SetSilence(200 * time.Millisecond)
 	runner, err := tx.NewRunner(db, &tx.RunnerOptions{ResolveTimeout: 15 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
+	var mute *proxytest.Fault
 	require.ErrorIs(t, runner.With(tx.Options{Witness: true}).InWrite(t.Context(), func(_ context.Context, own *tx.Tx) error {
 		q, err := postgres.Querier(own)
 		require.NoError(t, err)
 		pid := backend(t, q)
 		exec(t, db, "select pg_terminate_backend($1)", pid)
 		waitGone(t, db, pid)
-		p.Break(proxytest.Mute, "caskeleton.commit_witness")
+		mute = p.Break(proxytest.Mute, "insert into caskeleton.commit_witness")
 		return nil
 	}), fault.DBUnavailable)
+	select {
+	case <-mute.Struck():
+	default:
+		require.Fail(t, "no look went silent")
+	}
 }
 
 // A server that has crashed has left many questions open, and has few connections for them at first.

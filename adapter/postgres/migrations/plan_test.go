@@ -63,6 +63,9 @@ func TestAPlanSaysWhatItIs(t *testing.T) {
 	plan, err := migrator(t, emptyDSN(t), nil, orders("2_index", createIndexFile)).Plan(t.Context())
 	require.NoError(t, err)
 	require.Len(t, plan, 3+len(coreFiles), "both histories, core and the file")
+	first := plan[1].SQL
+	require.True(t, strings.HasPrefix(first, "begin;\nset local search_path = '';\nset local lock_timeout = 5000;\n"), first)
+	require.True(t, strings.HasSuffix(first, "');\ncommit;\n"), first)
 	require.Equal(t, Step{Stream: "orders", SQL: `create schema if not exists caskeleton;
 create schema if not exists orders;
 begin;

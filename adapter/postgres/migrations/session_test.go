@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"testing"
 
@@ -10,17 +11,23 @@ import (
 	"caskeleton.dev/fault"
 )
 
-func TestFilesRunWithAnEmptySearchPath(t *testing.T) {
+func TestFilesRunUnderSettingsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDSN(t)
-	execSQL(t, dsn, `do $$ begin execute format('alter database %I set search_path = public', current_database());
-		execute format('alter database %I set statement_timeout = 12345', current_database()); end $$`)
-	_, err := migrator(t, dsn, nil, orders("1_order", "create table order_line (id int);\n")).Up(t.Context())
-	require.ErrorContains(t, err, "SQLSTATE 3F000")
-
-	s := orders("1_order", "create table orders.seen as select current_setting('search_path') as path, current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock;\n")
-	up(t, dsn, s)
-	require.Equal(t, `, 0, 5s`, query[string](t, dsn, `select path || ', ' || statement || ', ' || lock from orders.seen`))
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	u.RawQuery = "sslmode=disable&options=-c%20search_path%3Dpublic%20-c%20lock_timeout%3D1" // instead of the empty one that tests have
+	for setting, value := range map[string]string{"search_path": "public", "statement_timeout": "12345", "idle_in_transaction_session_timeout": "12345", "timezone": "'Asia/Seoul'"} {
+		execSQL(t, dsn, `do $$ begin execute format($f$alter database %I set `+setting+` = `+value+`$f$, current_database()); end $$`)
+	}
+	for _, dsn := range []string{dsn, u.String()} {
+		_, err := migrator(t, dsn, nil, orders("1_order", "create table order_line (id int);\n")).Up(t.Context())
+		require.ErrorContains(t, err, "SQLSTATE 3F000")
+	}
+	s := orders("1_order", `create table orders.seen as select concat_ws(', ', current_setting('search_path'), current_setting('statement_timeout'), current_setting('lock_timeout'),
+		current_setting('idle_in_transaction_session_timeout'), current_setting('timezone')) as settings;`+"\n")
+	up(t, u.String(), s)
+	require.Equal(t, `, 0, 5s, 0, UTC`, query[string](t, dsn, `select settings from orders.seen`))
 }
 
 func TestASettingOfAFileEndsWithIt(t *testing.T) {
@@ -29,6 +36,16 @@ func TestASettingOfAFileEndsWithIt(t *testing.T) {
 	require.ErrorContains(t, err, "00002_b.sql failed")
 	require.ErrorContains(t, err, "SQLSTATE 3F000", "as in a run that begins with the second file")
 	require.Equal(t, afterCore("orders 00001_a.sql"), names(done))
+
+	dsn := emptyDSN(t)
+	r := newRole(t, dsn)
+	execSQL(t, dsn, `alter role "`+r.name+`" superuser`) // or its mark would be refused
+	for n, set := range []string{"set role", "set session authorization"} {
+		s := orders("1_a", set+` "`+r.name+"\";\n", "2_b", fmt.Sprintf("create table orders.b%d (id int);\n", n))
+		s.Name = fmt.Sprintf("orders-%d", n)
+		up(t, dsn, s)
+		require.True(t, query[bool](t, dsn, `select relowner = current_user::regrole from pg_class where oid = $1::regclass`, fmt.Sprintf("orders.b%d", n)), set)
+	}
 }
 
 func TestSettingsOfThePoolInTheDSNAreNotTheServers(t *testing.T) {

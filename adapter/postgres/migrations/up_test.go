@@ -253,6 +253,31 @@ func TestAStreamOnASchemaThatIsNotEmpty(t *testing.T) {
 	require.Equal(t, 7, query[int](t, dsn, `select id from orders.legacy`))
 }
 
+// Two streams may share a schema, and each holds a lock of its own: one finds what the other has just made.
+func TestASchemaThatAnotherStreamMakesMeanwhile(t *testing.T) {
+	t.Parallel()
+	dsn := emptyDSN(t)
+	up(t, dsn)
+	other, err := connect(t, dsn).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `create schema orders`)
+	require.NoError(t, err)
+	errs := make(chan error, 1)
+	m := migrator(t, dsn, nil, orders("1_order", createOrders))
+	go func() {
+		_, err := m.Up(t.Context())
+		errs <- err
+	}()
+	watch := connect(t, dsn)
+	require.Eventually(t, func() bool {
+		var waits bool
+		err := watch.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waits)
+		return err == nil && waits
+	}, 30*time.Second, time.Millisecond)
+	require.NoError(t, other.Commit(t.Context()))
+	require.NoError(t, <-errs)
+}
+
 func TestAStreamSwitchedOffAndOnKeepsItsData(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDSN(t)
