@@ -105,10 +105,12 @@ func TestGrantsTakeBackWhatIsNotGranted(t *testing.T) {
 	t.Parallel()
 	admin := emptyDSN(t)
 	r := newRole(t, admin)
-	up(t, admin, All()...)
+	streams := everything()
+	up(t, admin, streams...)
 	execSQL(t, admin, `grant all on schema caskeleton, public to "`+r.name+`"; grant all on all tables in schema caskeleton to "`+r.name+`"; grant update (mode) on caskeleton.outbox_control to public`)
 	execSQL(t, admin, `do $$ begin execute format('grant create, temporary on database %I to "`+r.name+`"', current_database()); end $$`)
-	m := migrator(t, admin, nil, All()...)
+	execSQL(t, admin, `grant create on schema public to public; grant all on schema orders to "`+r.name+`", public; grant all on orders.order_line to "`+r.name+`", public`)
+	m := migrator(t, admin, nil, streams...)
 	stated, err := m.Grants(t.Context(), Roles{Runtime: r.name})
 	require.NoError(t, err)
 	_, err = connect(t, r.dsn).Exec(t.Context(), `create table caskeleton.x ()`)
@@ -116,7 +118,7 @@ func TestGrantsTakeBackWhatIsNotGranted(t *testing.T) {
 	done, err := m.Grant(t.Context(), Roles{Runtime: r.name})
 	require.NoError(t, err)
 	require.Equal(t, stated, done)
-	for _, sql := range []string{`create schema y`, `create temporary table y ()`, `create table caskeleton.y ()`, `create table public.y ()`, `truncate caskeleton.outbox_lane`, `update caskeleton.outbox_control set mode = 'paused'`} {
+	for _, sql := range []string{`create schema y`, `create temporary table y ()`, `create table caskeleton.y ()`, `create table public.y ()`, `create table orders.y ()`, `truncate orders.order_line`, `truncate caskeleton.outbox_lane`, `update caskeleton.outbox_control set mode = 'paused'`} {
 		_, err = connect(t, r.dsn).Exec(t.Context(), sql)
 		require.Equal(t, "42501", state(err), sql)
 	}
