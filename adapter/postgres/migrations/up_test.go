@@ -110,6 +110,40 @@ func TestAKilledMigratorLeavesNoLockAndNoMark(t *testing.T) {
 	require.Equal(t, []string{"orders 00001_order.sql", "orders 00002_index.sql"}, up(t, dsn, Idempotency(), childStream(false)))
 }
 
+// Of several that start at once, the one that migrates is killed in the middle of a file: one of those who wait goes on.
+func TestAKilledMigratorDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	dsn := emptyDSN(t)
+	first := childProcess(t, dsn, true)
+	require.NoError(t, first.Start())
+	watch := connect(t, dsn)
+	sees := func(sql string) {
+		require.Eventually(t, func() bool {
+			var ok bool
+			return watch.QueryRow(t.Context(), sql).Scan(&ok) == nil && ok
+		}, 30*time.Second, 20*time.Millisecond)
+	}
+	sees(`select exists (select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep')`)
+	var out [3]bytes.Buffer
+	var waiting [3]*exec.Cmd
+	for i := range waiting {
+		waiting[i] = childProcess(t, dsn, false)
+		waiting[i].Stdout, waiting[i].Stderr = &out[i], &out[i]
+		require.NoError(t, waiting[i].Start())
+	}
+	sees(`select count(*) = 4 and count(*) filter (where query like '%pg_try_advisory_lock%') = 3 from pg_stat_activity
+		where datname = current_database() and application_name = 'caskeleton-migrations'`)
+	require.NoError(t, first.Process.Kill())
+	require.Error(t, first.Wait())
+	var all []string
+	for i := range waiting {
+		require.NoError(t, waiting[i].Wait(), out[i].String())
+		all = append(all, strings.Split(strings.TrimSpace(out[i].String()), "\n")...)
+	}
+	require.ElementsMatch(t, []string{"orders 00001_order.sql", "orders 00002_index.sql"}, deleteEmpty(all))
+	require.NoError(t, migrator(t, dsn, nil, Idempotency(), childStream(false)).Verify(t.Context()))
+}
+
 func childProcess(t *testing.T, dsn string, slow bool) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
