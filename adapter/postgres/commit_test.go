@@ -93,4 +93,7 @@ func TestBeginBehindAPoolerIsOneMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "begin isolation level read committed; set local statement_timeout = 9000; set local lock_timeout = 1000; "+
 		"set local idle_in_transaction_session_timeout = 10000; set local search_path = ''; set local timezone = 'UTC'", got+settings)
+
+	o, _ = db.inBegin(tx.BeginOptions{})
+	require.Equal(t, tx.Options{StatementTimeout: 9 * time.Second, LockTimeout: 3 * time.Second, IdleTimeout: 10 * time.Second}, o.Options, "none is unlimited")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
@@ -126,5 +127,20 @@ func TestRowsOfACommitThatAreLeftOpen(t *testing.T) {
 			}
 			require.Eventually(t, func() bool { return db.Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
 		})
+	}
+}
+
+// What a witness says is not about what fn did after it ended the transaction.
+func TestAWitnessSaysNothingAboutSQLThatEndedTheTransaction(t *testing.T) {
+	db := open(t, postgres.Config{DSN: migrationstest.DSN(t)})
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	for _, sql := range []string{"commit", "rollback", "commit and chain", "commit; select 1"} {
+		require.ErrorIs(t, runner.With(tx.Options{Witness: true}).InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+			q, err := postgres.Querier(w)
+			require.NoError(t, err)
+			_, _ = q.Exec(ctx, sql)
+			return w.AfterCommit(func(context.Context) error { t.Error("a hook ran", sql); return nil })
+		}), fault.DBCommitUnknown, sql)
 	}
 }

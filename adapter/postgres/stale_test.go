@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -75,7 +76,7 @@ func TestForgottenStatementIsTriedOnceMore(t *testing.T) {
 	db := shop(t, postgres.Config{MaxConns: 1, ExecMode: "cache_statement"})
 	for range 2 {
 		require.EqualValues(t, 1, get[int64](t, db, "select id from shop.parents where id = $1", 1))
-		exec(t, db, "deallocate all") // as a pooler's server reset does
+		exec(t, db, `do $$ begin execute 'deallocate all'; end $$`) // unseen, as a pooler's server reset
 	}
 }
 
@@ -104,6 +105,31 @@ func TestOtherErrorsAreNotTriedAgain(t *testing.T) {
 			_, err := db.Exec(t.Context(), "insert into shop.parents (id) select $1::int8 where nextval('shop.runs') > 0", 1)
 			require.ErrorIs(t, err, fault.DBUniqueViolation)
 			require.EqualValues(t, 1, get[int64](t, db, "select last_value from shop.runs"))
+		})
+	}
+}
+
+// A pooler that loses statements loses the next one too: whoever tries for ever holds a connection for ever.
+func TestWhatStaysStaleIsTriedOnceMoreAndReported(t *testing.T) {
+	for _, mode := range execModes {
+		t.Run(mode, func(t *testing.T) {
+			db := shop(t, postgres.Config{ExecMode: mode, MaxConns: 1})
+			exec(t, db, `create sequence shop.tries`)
+			exec(t, db, `create function shop.lost() returns int8 language plpgsql as $$ begin
+				perform nextval('shop.tries'); raise exception 'x' using errcode = '26000'; end $$`)
+			for way, do := range map[string]func() error{
+				"Exec":     func() error { _, err := db.Exec(t.Context(), "select shop.lost()"); return err },
+				"QueryRow": func() error { return db.QueryRow(t.Context(), "select shop.lost()").Scan(new(int64)) },
+				"Query": func() error {
+					rows, err := db.Query(t.Context(), "select shop.lost()")
+					rows.Close()
+					return errors.Join(err, rows.Err())
+				},
+			} {
+				exec(t, db, "select setval('shop.tries', 1, false)")
+				require.ErrorIs(t, do(), fault.DBStalePlan, way)
+				require.EqualValues(t, 2, get[int64](t, db, "select last_value from shop.tries"), way)
+			}
 		})
 	}
 }
