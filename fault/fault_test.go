@@ -90,3 +90,19 @@ func TestNewCodeRefusesABrokenSpec(t *testing.T) {
 		require.Panics(t, func() { _ = fault.NewCode(s) }, name)
 	}
 }
+
+// Two codes are one only if they come from the same call: a service that happens to choose a name of the kit's has its own.
+func TestACodeIsItsOwnWhateverItsName(t *testing.T) {
+	spec := fault.Spec{Name: "DB_DEADLOCK", Category: fault.CategoryConflict, Status: 409, Client: "Try again.", Hint: "Nothing to do."}
+	own := fault.NewCode(spec)
+	require.NotErrorIs(t, fault.New(own, "orders.Place", nil), fault.DBDeadlock)
+	require.NotErrorIs(t, fault.New(own, "orders.Place", nil), fault.NewCode(spec))
+	require.ErrorIs(t, fault.New(own, "orders.Place", nil), own)
+	spec.Name = "OTHER"
+	require.Equal(t, "DB_DEADLOCK", own.String(), "a code keeps what it was made of")
+}
+
+func TestTheTextNamesTheFieldsAndNotTheFix(t *testing.T) {
+	err := fault.Invalid("orders.Place", fault.Field{Path: "items[0].quantity", Problem: "must be positive", Fix: "send 1 or more"}, fault.Field{Path: "note", Problem: "is too long"})
+	require.EqualError(t, err, "orders.Place: REQUEST_INVALID: items[0].quantity must be positive: note is too long")
+}
