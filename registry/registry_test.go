@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -100,4 +101,28 @@ func TestFaultSaysWhatTheRegistrySays(t *testing.T) {
 	require.Equal(t, fault.RequestInvalid.Status(), r.Codes[i].Status)
 	require.Equal(t, fault.RequestInvalid.ClientText(), r.Codes[i].Client)
 	require.Equal(t, fault.RequestInvalid.Hint(), r.Codes[i].Hint)
+}
+
+// Clients and dashboards match on what a code was when they met it. A line is added with the release that brings its code, and never changed.
+func TestReleasedCodesKeepTheirMeaning(t *testing.T) {
+	r, err := registry.Load(os.DirFS("."))
+	require.NoError(t, err)
+	have := map[string]string{}
+	for _, c := range r.Codes {
+		status, retry := strconv.Itoa(c.Status), "final"
+		if c.AlsoStatus != 0 {
+			status += "/" + strconv.Itoa(c.AlsoStatus)
+		}
+		if *c.Retryable {
+			retry = "retryable"
+		}
+		have[c.Name] = strings.Join([]string{c.Name, c.Category, status, retry}, " ")
+	}
+	released, err := os.ReadFile("testdata/codes.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(released)) {
+		line = strings.TrimSpace(line)
+		name, _, _ := strings.Cut(line, " ")
+		require.Equal(t, line, have[name], "testdata/codes.txt: %s means this to those who match on it; give the new meaning a new code", name)
+	}
 }
