@@ -81,6 +81,19 @@ func TestAFailedHookIsReportedAndChangesNothing(t *testing.T) {
 	require.Contains(t, log.String(), "the hook ended its goroutine")
 }
 
+// A hook runs after the end: what it registers would run never, or in a transaction that is not its own.
+func TestAHookRegistersNoHook(t *testing.T) {
+	r, d := newRunner(t)
+	require.NoError(t, r.InWrite(t.Context(), func(_ context.Context, w *tx.Tx) error {
+		return w.AfterCommit(func(ctx context.Context) error {
+			require.ErrorIs(t, w.AfterCommit(note(&d.calls, "late")), tx.ErrDone)
+			require.ErrorIs(t, w.Savepoint(ctx, func(context.Context) error { return nil }), tx.ErrDone)
+			return r.InWrite(ctx, func(_ context.Context, own *tx.Tx) error { return own.AfterCommit(note(&d.calls, "its own")) })
+		})
+	}))
+	require.Equal(t, []string{"begin", "commit", "begin", "commit", "its own"}, d.calls)
+}
+
 func TestHooksOfInNewDoNotSeeTheOuterTransaction(t *testing.T) {
 	r, d := newRunner(t)
 	require.NoError(t, r.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {

@@ -125,7 +125,7 @@ func (c Config) Validate() error {
 	check(c.MaxLifetimeJitter > 0 && c.MaxLifetimeJitter <= max(c.MaxLifetime, minLifetime), "MaxLifetimeJitter", c.MaxLifetimeJitter,
 		"is not between 0 and MaxLifetime", "leave it out for a tenth of MaxLifetime")
 	check(c.IdleTime >= time.Millisecond, "IdleTime", c.IdleTime, "is less than 1ms", "set it to a minute or more, or leave it out for 5m")
-	agree(c.IdleTime+time.Second <= max(c.MaxLifetime, minLifetime), "IdleTime", c.IdleTime, "not at least 1s less than", "MaxLifetime", c.MaxLifetime, "")
+	agree(c.IdleTime <= max(c.MaxLifetime, minLifetime)-time.Second, "IdleTime", c.IdleTime, "not at least 1s less than", "MaxLifetime", c.MaxLifetime, "")
 	for _, t := range []struct {
 		field string
 		value time.Duration

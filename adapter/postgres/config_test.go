@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -73,6 +74,7 @@ func TestEachProblemNamesFieldValueAndFix(t *testing.T) {
 		{"MaxLifetimeJitter", "2h0m0s", Config{MaxLifetimeJitter: 2 * time.Hour}},
 		{"IdleTime", "59.5s", Config{MaxLifetime: time.Minute, IdleTime: 59500 * time.Millisecond}},
 		{"IdleTime", "-1s", Config{IdleTime: -time.Second}},
+		{"IdleTime", "2562047h47m16.854775807s", Config{IdleTime: math.MaxInt64}},
 		{"AcquireTimeout", "-1s", Config{AcquireTimeout: -time.Second}},
 		{"StatementTimeout", "-1s", Config{StatementTimeout: -time.Second, LockTimeout: time.Second}},
 		{"StatementTimeout", "1µs", Config{StatementTimeout: time.Microsecond, LockTimeout: time.Millisecond}},

@@ -97,13 +97,22 @@ func TestCloseEndsTheWaits(t *testing.T) {
 		waiting <- err
 	}()
 	<-ctx.asked // it found the pool open, and is about to wait
+	brief, ended := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer ended()
+	_, err := db.Exec(brief, "select 1")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "behind it in the queue")
 
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := db.Close(canceled)
+	err = db.Close(canceled)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "1 connections are still in use")
-	require.ErrorIs(t, <-waiting, fault.DBPoolClosed)
+	select {
+	case err := <-waiting:
+		require.ErrorIs(t, err, fault.DBPoolClosed)
+	case <-time.After(patient.AcquireTimeout / 2):
+		require.Fail(t, "it waits on, until its own timeout")
+	}
 
 	exec(t, c, "select 1") // what was begun may end
 	require.NoError(t, c.Commit(t.Context()))

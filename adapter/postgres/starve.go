@@ -1,13 +1,16 @@
 package postgres
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // CheckPool returns a [*ConfigError] where workers, each in a transaction of that depth at once, could all wait for one another for the last
 // connection they need. A transaction without InNew in it has depth 1, one with InNew 2, one with InNew inside that 3. With
 // workers x (depth - 1) + 1 connections, one of them can always go on. A maxConns of 0 is the default of [Config].
 func CheckPool(maxConns int32, workers, depth int) error {
-	if workers < 1 || depth < 1 {
-		return fmt.Errorf("postgres: CheckPool was given %d workers and depth %d; both are 1 or more", workers, depth)
+	if min(workers, depth) < 1 || max(workers, depth) > math.MaxInt32 {
+		return fmt.Errorf("postgres: CheckPool was given %d workers and depth %d; both are 1 or more, and less than the connections of any server", workers, depth)
 	}
 	if maxConns == 0 {
 		maxConns = Config{}.withDefaults().MaxConns

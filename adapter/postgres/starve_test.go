@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ func TestCheckPool(t *testing.T) {
 		{0, 10, 2, "raise it to 11"},
 		{5, 0, 1, "0 workers"},
 		{5, 1, 0, "depth 0"},
+		{5, math.MaxInt, math.MaxInt, "less than the connections of any server"},
+		{math.MaxInt32, math.MaxInt32, math.MaxInt32, "is less than workers"},
 	} {
 		err := postgres.CheckPool(c.conns, c.workers, c.depth)
 		if c.problem == "" {
