@@ -246,6 +246,33 @@ func TestAWriterInTheWayIsNamed(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestAWriterThatEndsInTimeIsWaitedFor, by tries that let others through in between; each change begins an epoch, in which older claims settle
+// nothing.
+func TestAWriterThatEndsInTimeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := adopting(t, "")
+	const epoch = `select epoch from caskeleton.outbox_control`
+	first := get[int](t, f, epoch)
+	f.yield(t)
+	require.Equal(t, first+1, get[int](t, f, epoch))
+	open, err := pgtest.Connect(t, f.dsn).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = open.Exec(t.Context(), `lock table legacy.outbox_event in row exclusive mode`)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pgoutbox.TakeAuthority(t.Context(), f.dsn, pgoutbox.DeadLeave)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { // a try has failed
+		return get[bool](t, f, `select exists (select from pg_stat_activity where datname = current_database() and application_name = 'caskeleton-authority'
+			and state = 'idle' and query = 'rollback')`)
+	}, 30*time.Second, time.Millisecond)
+	require.NoError(t, open.Rollback(t.Context()))
+	require.NoError(t, <-ended)
+	require.Equal(t, first+2, get[int](t, f, epoch))
+}
+
 // TestTheRuntimeRoleAppendsWhileV1, with no right on the legacy table, whether it was granted before or after.
 func TestTheRuntimeRoleAppendsWhileV1(t *testing.T) {
 	t.Parallel()
