@@ -31,7 +31,7 @@ func TestACommitThatStillRunsIsWaitedFor(t *testing.T) {
 	runner, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	hooks := 0
-	v, err := tx.Value(t.Context(), runner.With(tx.Options{Witness: true}).InWrite, func(ctx context.Context, w *tx.Tx) (int, error) {
+	v, err := tx.Value(t.Context(), runner.With(tx.Options{Witness: true}).InWrite, func(_ context.Context, w *tx.Tx) (int, error) {
 		q, err := postgres.Querier(w)
 		require.NoError(t, err)
 		exec(t, q, "insert into shop.parents (id) values (99)")
@@ -128,7 +128,8 @@ func TestFewLookAtOnce(t *testing.T) {
 	witness := func(context.Context, postgres.DBTX) (tx.Outcome, error) {
 		n := looking.Add(1)
 		defer looking.Add(-1)
-		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); {
+			old = most.Load()
 		}
 		<-goOn
 		return tx.NotCommitted, nil

@@ -42,7 +42,7 @@ func TestACallerLeavesWhileAMessageGetsNoAnswer(t *testing.T) {
 		"ROLLBACK TO, swallowed": {`rollback to savepoint "s1"`, func(ctx context.Context, w *tx.Tx) error { _ = scope(errStop)(ctx, w); return nil }, tx.ErrRollbackOnly},
 		"a read-only scope":      {"set local transaction_read_only", func(ctx context.Context, _ *tx.Tx) error { return runner.InReadOnly(ctx, ok) }, context.Canceled},
 		"ROLLBACK":               {"rollback\x00", func(context.Context, *tx.Tx) error { return errStop }, errStop},
-		"ROLLBACK of what failed": {"rollback\x00", func(ctx context.Context, w *tx.Tx) error {
+		"ROLLBACK of what failed": {"rollback\x00", func(ctx context.Context, _ *tx.Tx) error {
 			_ = runner.InWrite(ctx, func(context.Context, *tx.Tx) error { return errStop })
 			return nil
 		}, tx.ErrRollbackOnly},

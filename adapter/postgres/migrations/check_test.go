@@ -33,8 +33,10 @@ func TestDriftIsRefused(t *testing.T) {
 		{"file removed", "", without("00001_order.sql"), ErrMissing, "version 1 (00001_order.sql)"},
 		{"history emptied", `truncate caskeleton.migrations_orders`, base, ErrHistoryLost, "version 1 (00001_order.sql)"},
 		{"mark of an undone version", `update caskeleton.migrations_orders set is_applied = false where version_id = 1`, base, ErrHistoryLost, "version 1 (00001_order.sql)"},
-		{"history of a newer binary lost", `insert into caskeleton.migration_checksum (stream, version, file, checksum) values ('orders', 9, '00009_i.sql', repeat('0', 64))`, base,
-			ErrHistoryLost, "version 9 (00009_i.sql)"},
+		{
+			"history of a newer binary lost", `insert into caskeleton.migration_checksum (stream, version, file, checksum) values ('orders', 9, '00009_i.sql', repeat('0', 64))`, base,
+			ErrHistoryLost, "version 9 (00009_i.sql)",
+		},
 		{"history dropped", `drop table caskeleton.migrations_orders`, base, ErrHistoryLost, "version 1 (00001_order.sql)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
