@@ -171,6 +171,12 @@ func TestKeysInjectNothing(t *testing.T) {
 		"256 bytes":           strings.Repeat("canary--", 32),
 		"256 bytes in quotes": `"` + strings.Repeat("canary--", 32) + `"`,
 		"byte sequence":       ":Y2FuYXJ5: x",
+		"quote":               `canary"key`,
+		"backslash":           `canary\key`,
+		"escaped":             `"canary\\key"`,
+		"space in quotes":     `"canary key"`,
+		"parameter":           `"canary";a=1`,
+		"two quoted":          `"canary" "key"`,
 		"empty":               "",
 	} {
 		res := raw(t, s, rawHead+"Connection: close\r\nContent-Length: 2\r\nIdempotency-Key: "+key+"\r\n\r\n{}")

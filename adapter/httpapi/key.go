@@ -37,7 +37,7 @@ func (p Policy) keyOf(r *http.Request) (idempotency.Key, error) {
 func clientKey(values []string) (string, error) {
 	invalid := func(problem string) error {
 		return &fault.Error{Code: fault.IdempotencyKeyInvalid, Op: "httpapi.clientKey", Fields: []fault.Field{
-			{Path: idempotencyKeyHeader, Problem: problem, Fix: "send one header of 1 to 255 visible ASCII characters, a UUID for instance"},
+			{Path: idempotencyKeyHeader, Problem: problem, Fix: "send one header of 1 to 255 visible ASCII characters without quote and backslash, a UUID for instance"},
 		}}
 	}
 	switch {
@@ -48,14 +48,17 @@ func clientKey(values []string) (string, error) {
 	}
 	key := values[0]
 	if inner, ok := strings.CutPrefix(key, `"`); ok {
-		if key, ok = strings.CutSuffix(inner, `"`); !ok || strings.ContainsAny(key, `"\`) {
-			return "", invalid("opens with a quote and is not a plain quoted string")
+		if key, ok = strings.CutSuffix(inner, `"`); !ok {
+			return "", invalid("opens with a quote and does not end with one")
 		}
 	} else if strings.Contains(key, ",") {
 		return "", invalid("has a comma, as if sent more than once; put a key with a comma in quotes") // a proxy joins repeated headers so
 	}
-	if key == "" {
+	switch {
+	case key == "":
 		return "", invalid("is empty")
+	case strings.ContainsAny(key, `"\`): // a quoted string would spell them otherwise than a bare one
+		return "", invalid("has a quote or a backslash in it")
 	}
 	return key, nil
 }
