@@ -37,6 +37,7 @@ func exchanges() map[string]exchange {
 		"head":           {http.MethodHead, 200, http.Header{"Content-Type": {"text/plain"}}, []byte("never sent")},
 		"binary":         {http.MethodPut, 200, http.Header{"Content-Type": {"image/png"}}, []byte{0, '\n', 0xff, '\r', '\n', 0xfe, 0}},
 		"no type":        {http.MethodPatch, 200, nil, []byte("<html>guessed</html>")},
+		"type kept back": {http.MethodPost, 200, http.Header{"Content-Type": nil}, []byte("<html>not guessed</html>")},
 		"compressed":     {http.MethodPost, 200, http.Header{"Content-Encoding": {"br"}, "Content-Type": {"text/plain"}}, []byte{11, 2, 128, 'x', 3}},
 		"two links":      {http.MethodPost, 200, http.Header{"Link": {`</a>; rel="a"`, `</b>; rel="b"`}}, []byte("x")},
 		"8 KiB":          {http.MethodPost, 200, http.Header{"Content-Type": {"text/plain"}}, random[:8<<10]},

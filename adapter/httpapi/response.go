@@ -9,12 +9,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // storedHeaders are what a stored answer keeps: what the body and the resource are. Everything else belongs to one exchange, such as
 // Set-Cookie, Date and the request id, and must not reach whoever repeats the request.
 var storedHeaders = []string{
-	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location", "Content-Type", "ETag", "Last-Modified",
+	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location", "Content-Type", "Etag", "Last-Modified",
 	"Link", "Location", "Vary",
 }
 
@@ -59,6 +60,21 @@ func (*Response) AnswerForm() string { return answerForm }
 type head struct {
 	Status int                 `json:"status"`
 	Header map[string][]string `json:"header,omitempty"`
+	Raw    map[string][][]byte `json:"raw,omitempty"` // those that are no UTF-8, as JSON's text must be
+}
+
+// keep adds the values of a header that may be replayed. net/http sends a name however it is spelled; "ETag" is not canonical.
+func (h *head) keep(name string, values []string) {
+	name = http.CanonicalHeaderKey(name)
+	switch {
+	case !slices.Contains(storedHeaders, name):
+	case slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }):
+		for _, v := range values {
+			h.Raw[name] = append(h.Raw[name], []byte(v))
+		}
+	default:
+		h.Header[name] = append(h.Header[name], values...)
+	}
 }
 
 // MarshalBinary returns what is stored: status, the headers that may be replayed, and the body byte for byte.
@@ -66,11 +82,9 @@ func (r *Response) MarshalBinary() ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	h := head{Status: r.Status, Header: map[string][]string{}}
-	for _, name := range storedHeaders {
-		if v := r.Header.Values(name); len(v) > 0 {
-			h.Header[name] = v
-		}
+	h := head{r.Status, map[string][]string{}, map[string][][]byte{}}
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		h.keep(name, r.Header[name])
 	}
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -91,8 +105,11 @@ func (r *Response) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("httpapi: not a stored response: %w", err)
 	}
 	*r = Response{Status: h.Status, Header: http.Header{}, Body: bytes.Clone(body)}
-	for name, values := range h.Header {
-		r.Header[http.CanonicalHeaderKey(name)] = values
+	maps.Copy(r.Header, h.Header)
+	for name, values := range h.Raw {
+		for _, v := range values {
+			r.Header[name] = append(r.Header[name], string(v))
+		}
 	}
 	return r.validate()
 }

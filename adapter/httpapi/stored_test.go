@@ -57,3 +57,20 @@ func TestARepeatKeepsCacheControl(t *testing.T) {
 		require.Equal(t, "private, no-store", res.Header.Get("Cache-Control"))
 	}
 }
+
+// net/http sends a header however its name is spelled, and whatever the bytes of its value.
+func TestHeadersAreReplayedAsTheyWereSent(t *testing.T) {
+	f := newFixture(t)
+	s := f.serve(t, httpapi.Policy{}, answers(httpapi.Response{Status: http.StatusOK, Header: http.Header{
+		"ETag": {`"1"`}, "location": {"/things/1"}, "Content-Disposition": {"attachment; filename=\"caf\xe9\""}, "LINK": {"</a>", "</\xe9>"}, "Vary": {""},
+	}}))
+	for _, replayed := range []string{"", "true"} {
+		res := post(t, s, "k", `{}`)
+		require.Equal(t, replayed, res.Header.Get("Idempotent-Replayed"))
+		for name, want := range map[string][]string{
+			"Etag": {`"1"`}, "Location": {"/things/1"}, "Content-Disposition": {"attachment; filename=\"caf\xe9\""}, "Link": {"</a>", "</\xe9>"}, "Vary": {""},
+		} {
+			require.Equal(t, want, res.Header[name], name)
+		}
+	}
+}
