@@ -77,17 +77,18 @@ func scan(row pgx.Row) (rec idempotency.Record, made bool, err error) {
 	return rec, made, nil
 }
 
-// takeOverSQL locks first and reads the clock afterwards: a time read before a wait would be the past.
+// takeOverSQL locks first and reads the clock afterwards: a time read before a wait would be the past. The lease is that of the locked row, since
+// the row that is joined is as old as the snapshot.
 const takeOverSQL = `
 with held as materialized (
-  select scope from caskeleton.idempotency_record where ` + holder + ` for update skip locked
+  select scope, lease_expires_at from caskeleton.idempotency_record where ` + holder + ` for update skip locked
 )
 update caskeleton.idempotency_record r
 set owner = $6, attempt = r.attempt + 1, operation = $7, revision = r.revision + 1,
   lease_expires_at = clock_timestamp() + $8::bigint * interval '1 microsecond',
   expires_at = clock_timestamp() + $9::bigint * interval '1 microsecond', updated_at = clock_timestamp()
 from held
-where r.scope = held.scope and r.lease_expires_at <= clock_timestamp()
+where r.scope = held.scope and held.lease_expires_at <= clock_timestamp()
 returning r.attempt, r.revision`
 
 // TakeOver implements idempotency.Driver.

@@ -55,13 +55,14 @@ func (r *Records) Renew(ctx context.Context, c idempotency.Claim, lease time.Dur
 	return changed(ctx, r.db, renewSQL, holderArgs(c, postgres.Micros(lease))...)
 }
 
+// abandonSQL reads the clock and the lease as takeOverSQL does.
 const abandonSQL = `
 with held as materialized (
-  select scope from caskeleton.idempotency_record where ` + owned + ` and state = 'EXECUTING' for update
+  select scope, lease_expires_at from caskeleton.idempotency_record where ` + owned + ` and state = 'EXECUTING' for update
 )
 update caskeleton.idempotency_record r
 set state = 'ABANDONED', revision = r.revision + 1, updated_at = clock_timestamp()
-from held where r.scope = held.scope and r.lease_expires_at <= clock_timestamp()`
+from held where r.scope = held.scope and held.lease_expires_at <= clock_timestamp()`
 
 // Abandon implements idempotency.Driver.
 func (r *Records) Abandon(ctx context.Context, c idempotency.Claim) (bool, error) {
