@@ -248,4 +248,7 @@ func running(ctx context.Context, s Store) {
 		})
 	}
 	s.completes(ctx, c, inline("done"), "a claim whose lease has expired")
+	c = s.claims(ctx, request(newScope()), "a new key")
+	s.pass(ctx, lease)
+	s.completes(ctx, c, idempotency.Answer{Payload: []byte("done"), Large: true}, "a claim whose lease has expired, with a large answer")
 }
