@@ -89,7 +89,7 @@ func (g *Guard) claim(ctx context.Context, key Key, fp Fingerprint, form string)
 	if g.invalid != nil {
 		return turn{}, nil, g.invalid
 	}
-	if err := key.validate(); err != nil {
+	if err := key.Validate(); err != nil {
 		return turn{}, nil, err
 	}
 	scopes := g.keys.scopes(key)

@@ -26,7 +26,8 @@ type Key struct {
 	Client    string // what the client sent, 1 to 255 visible ASCII characters
 }
 
-func (k Key) validate() error {
+// Validate refuses a client key that is missing, with IDEMPOTENCY_KEY_REQUIRED, or malformed, with IDEMPOTENCY_KEY_INVALID, as [Do] does.
+func (k Key) Validate() error {
 	if k.Client == "" {
 		return fault.New(fault.IdempotencyKeyRequired, "idempotency.Do", nil)
 	}

@@ -76,7 +76,7 @@ func (g *Guard) settles(ctx context.Context, c Claim, s Settlement) (Answer, err
 
 // Scopes returns what a key is recorded under: under the current version of the secret first, and under the others.
 func (g *Guard) Scopes(key Key) ([]Scope, error) {
-	if err := key.validate(); err != nil {
+	if err := key.Validate(); err != nil {
 		return nil, err
 	}
 	return g.keys.scopes(key), nil

@@ -19,6 +19,8 @@ import (
 //   - a longer body: [fault.BodyTooLarge] (413), without reading it where its length was announced; the connection closes;
 //   - a body that did not arrive in full, since the caller left or was slower than the server's ReadTimeout:
 //     [fault.RequestInvalid] (400); the connection closes.
+//
+// A body that something before has read, such as [http.Request.ParseForm], is [fault.Internal]: it is not taken for an empty one.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := checkMediaType("httpapi.ReadBody", r.Header); err != nil {
 		return nil, err
@@ -39,7 +41,10 @@ func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error
 		return nil, &fault.Error{Code: fault.BodyTooLarge, Op: op, Fields: []fault.Field{tooLarge}}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err == nil {
+	switch {
+	case err == nil && len(body) == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil):
+		return nil, fault.New(fault.Internal, op, errors.New("httpapi: the body was read before; put what parses it behind what guards the route"))
+	case err == nil:
 		return body, nil
 	}
 	w.Header().Set("Connection", "close")

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"caskeleton.dev/fault"
@@ -28,9 +29,10 @@ func (p Policy) keyOf(r *http.Request) (idempotency.Key, error) {
 	if route == "" {
 		route = r.URL.EscapedPath()
 	}
-	return idempotency.Key{
+	key := idempotency.Key{
 		Tenant: reqctx.Tenant(r.Context()), Principal: reqctx.Principal(r.Context()), Method: r.Method, Route: route, Client: client,
-	}, nil
+	}
+	return key, key.Validate()
 }
 
 // clientKey reads the header as the draft has it, a quoted string (RFC 9651, 3.3.3), and as most clients send it, bare. Both spell one key.
@@ -63,7 +65,12 @@ func clientKey(values []string) (string, error) {
 	return key, nil
 }
 
-// fingerprint is of the concrete path, not the pattern: one key for two resources is two requests.
+// fingerprint is of the concrete path, not the pattern: one key for two resources is two requests. The path is that which the client sent, where
+// it is known: what mounts a handler twice may have stripped what tells the two apart.
 func fingerprint(r *http.Request, body []byte) idempotency.Fingerprint {
-	return idempotency.NewFingerprint(r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), body)
+	sent := r.URL
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		sent = u
+	}
+	return idempotency.NewFingerprint(r.Method, sent.EscapedPath(), sent.RawQuery, r.Header.Get("Content-Type"), body)
 }

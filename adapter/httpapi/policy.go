@@ -23,7 +23,8 @@ const (
 type Policy struct {
 	// MaxBody bounds the request body, which is held in memory, in bytes; 0 means 1 MiB.
 	MaxBody int64
-	// Route names the route in the scope of a key; "" means the pattern that matched, and where a router sets none, the path.
+	// Route names the route in the scope of a key; "" means the pattern that matched, and where a router sets none, the path. Two mounts of one
+	// router are one route: a key that was used at one of them is refused at the other.
 	Route string
 	// Lease and Expiry are those of [idempotency.CallOptions]; 0 means those of the guard. An answer is kept for Expiry at least, which clients
 	// are to be told.
