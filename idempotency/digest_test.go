@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
 )
 
 // framed is parts one behind the other, each behind its length.
@@ -63,4 +65,21 @@ func TestNoTwoListsOfPartsReadTheSame(t *testing.T) {
 	}
 	require.Len(t, s.rows, len(cuts))
 	require.Len(t, fingerprints, len(cuts))
+}
+
+func TestAKeyringKeepsItsSecretToItself(t *testing.T) {
+	s, given := newStore(), bytes.Clone(secret)
+	runner, err := tx.NewRunner(s, nil)
+	require.NoError(t, err)
+	keys, err := idempotency.NewKeyring("1", given)
+	require.NoError(t, err)
+	clear(given)
+	g, err := idempotency.New(s, runner, keys, nil)
+	require.NoError(t, err)
+	_, err = idempotency.Do(t.Context(), g, key, fp, answer(new(int), "x"))
+	require.NoError(t, err)
+	same, _ := newGuard(t, s, nil)
+	out, err := idempotency.Do(t.Context(), same, key, fp, answer(new(int), "y"))
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Outcome[string]{Value: "x", Replayed: true}, out)
 }

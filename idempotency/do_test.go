@@ -287,6 +287,7 @@ func TestBadKeysAreRefusedBeforeAnythingIsLookedUp(t *testing.T) {
 		"space":     {"a b", "0x20 at position 2", fault.IdempotencyKeyInvalid},
 		"line feed": {"a\nSet-Cookie: x", "0x0a at position 2", fault.IdempotencyKeyInvalid},
 		"not ASCII": {"ключ", "0xd0 at position 1", fault.IdempotencyKeyInvalid},
+		"DEL":       {"a\x7f", "0x7f at position 2", fault.IdempotencyKeyInvalid},
 		"NUL":       {"a\x00", "0x00 at position 2", fault.IdempotencyKeyInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {

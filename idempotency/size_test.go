@@ -79,3 +79,13 @@ func TestTheSizeOfAnAnswerSaysWhereItIsKept(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAnswerOf16MiBIsTheLargest(t *testing.T) {
+	w := newWhole(t, idempotency.Options{})
+	for size, want := range map[int]error{16 << 20: nil, 16<<20 + 1: idempotency.ErrAnswerTooLarge} {
+		k := key
+		k.Client = fmt.Sprint(size)
+		_, err := idempotency.Do(t.Context(), w.Guard, k, fp, func(context.Context, *tx.Tx) (verbatim, error) { return make(verbatim, size), nil })
+		require.ErrorIs(t, err, want, "%d bytes", size)
+	}
+}

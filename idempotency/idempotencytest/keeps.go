@@ -130,6 +130,14 @@ func versions(ctx context.Context, s Store) {
 	suite.Must(err, "find")
 	suite.Equal(true, found && e.State == idempotency.Completed, "finding one with an answer of two")
 
+	older, newer := newScope(), newScope() // the one with an answer is the younger now
+	s.claims(ctx, request(older), "a new key")
+	s.pass(ctx, time.Second)
+	s.completes(ctx, s.claims(ctx, request(newer), "the key under another version"), inline("new"), "a record under another version")
+	rec, _, err = s.Driver.Claim(ctx, among(request(older), newer))
+	suite.Must(err, "claim")
+	suite.Equal(idempotency.Completed, rec.State, "of two records, the younger one with an answer")
+
 	fresh, third := newScope(), newScope()
 	s.claims(ctx, among(request(fresh), newScope(), newScope()), "a key that no version has a record of")
 	mine := s.claims(ctx, request(third), "a new key")

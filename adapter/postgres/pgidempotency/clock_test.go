@@ -57,3 +57,32 @@ func TestTheClockIsReadAfterTheLock(t *testing.T) {
 		})
 	}
 }
+
+// Who is asked to abandon an execution while it is being renewed looks again when it is.
+func TestAnExecutionThatIsRenewedMeanwhileIsNotAbandoned(t *testing.T) {
+	f := newFixture(t, "")
+	c, err := f.records.Execute(t.Context(), f.claim(t, request("a")), time.Hour, nil)
+	require.NoError(t, err)
+	f.expire(t)
+	type answer struct {
+		marked bool
+		err    error
+	}
+	done := make(chan answer, 1)
+	require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, renewing *tx.Tx) error {
+		q, err := postgres.Querier(renewing)
+		require.NoError(t, err)
+		_, err = q.Exec(ctx, `update caskeleton.idempotency_record set lease_expires_at = clock_timestamp() + interval '1 hour'`)
+		require.NoError(t, err)
+		go func() {
+			marked, err := f.records.Abandon(t.Context(), c)
+			done <- answer{marked, err}
+		}()
+		f.waits(t)
+		return nil
+	}))
+	require.Equal(t, answer{false, nil}, <-done)
+	rec, _, err := f.records.Claim(t.Context(), request("b"))
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Executing, rec.State)
+}
