@@ -116,6 +116,7 @@ func runChild(ctx context.Context, at string, out io.Writer) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /things/{id}", httpapi.External(guard, httpapi.Policy{})(http.HandlerFunc(handler)))
+	mux.Handle("POST /orders/{id}", driver.answering(httpapi.Transactional(guard, httpapi.Policy{}, driver.order)))
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
