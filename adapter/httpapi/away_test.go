@@ -81,7 +81,7 @@ func TestATransactionThatAHandlerEndsIsNoSuccess(t *testing.T) {
 				return nil, err
 			}
 			_, err = q.Exec(ctx, sql)
-			assert.ErrorIs(t, err, fault.DBCommitUnknown)
+			assert.Equal(t, fault.DBCommitUnknown, fault.CodeOf(err))
 			return created(ctx, tr, r)
 		})
 		for range 2 {

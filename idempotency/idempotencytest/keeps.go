@@ -62,6 +62,9 @@ func reaps(ctx context.Context, s Store) {
 		all[state] = s.in(ctx, state)
 	}
 	reap(0, "nothing has expired", 0)
+	slow := request(newScope())
+	slow.Lease = 2 * expiry
+	held := s.claims(ctx, slow, "a new key")
 	s.pass(ctx, expiry-time.Minute)
 	reap(0, "leases have expired", 0)
 	long := request(newScope())
@@ -79,11 +82,12 @@ func reaps(ctx context.Context, s Store) {
 		}
 	}
 	s.reads(ctx, kept, idempotency.Claimed, nil, "a key with a longer expiry")
+	s.reads(ctx, held, idempotency.Claimed, nil, "a claim whose expiry has passed, and its lease has not")
 
 	live := request(newScope())
 	live.Lease, live.Expiry = 10*day, 10*day
 	s.claims(ctx, live, "a new key") // it is the last
-	s.pass(ctx, day)                 // five expired ones: the three claims, kept, and a large answer
+	s.pass(ctx, day)                 // six expired ones: the three claims, kept, held, and a large answer
 	c := s.in(ctx, idempotency.Executing)
 	s.settles(ctx, c, idempotency.Executing, idempotency.Completed, idempotency.Answer{Payload: []byte("large"), Large: true}, "an execution")
 	s.pass(ctx, day)
@@ -99,7 +103,7 @@ func reaps(ctx context.Context, s Store) {
 			break
 		}
 	}
-	suite.Equal(5, deleted, "records reaped, 2 looked at each time")
+	suite.Equal(6, deleted, "records reaped, 2 looked at each time")
 	s.claims(ctx, request(c.Scope), "a key whose large answer was reaped")
 }
 

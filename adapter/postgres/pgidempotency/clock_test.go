@@ -58,6 +58,27 @@ func TestTheClockIsReadAfterTheLock(t *testing.T) {
 	}
 }
 
+// Somebody is at an execution whose record is locked.
+func TestExpireWaitsForNobody(t *testing.T) {
+	f := newFixture(t, "")
+	_, err := f.records.Execute(t.Context(), f.claim(t, request("a")), time.Hour, nil)
+	require.NoError(t, err)
+	f.expire(t)
+	require.NoError(t, f.runner.InWrite(t.Context(), func(ctx context.Context, holder *tx.Tx) error {
+		q, err := postgres.Querier(holder)
+		require.NoError(t, err)
+		_, err = q.Exec(ctx, `select from caskeleton.idempotency_record for update`)
+		require.NoError(t, err)
+		n, err := f.records.Expire(t.Context(), 10)
+		require.NoError(t, err, "it waited until the lock timeout")
+		require.Zero(t, n)
+		return nil
+	}))
+	n, err := f.records.Expire(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
 // Who is asked to abandon an execution while it is being renewed looks again when it is.
 func TestAnExecutionThatIsRenewedMeanwhileIsNotAbandoned(t *testing.T) {
 	f := newFixture(t, "")
