@@ -12,6 +12,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/tx"
 )
 
 // Who claims with the driver may store the answer in a transaction of its own.
@@ -60,4 +61,26 @@ func TestJoinedStatementsTakeOnlyTypesThatEveryDriverCanSend(t *testing.T) {
 		require.NoError(t, err)
 		require.Subset(t, []uint32{pgtype.TextOID, pgtype.ByteaOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.JSONBOID}, d.ParamOIDs, statement)
 	}
+}
+
+// Do ties its answer to a transaction of its own, which cannot be within that of a caller.
+func TestDoIsRefusedInATransactionOfACaller(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "")
+	conn, err := pgx.Connect(t.Context(), f.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	h, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, j, err := postgres.Wrap(t.Context(), h)
+	require.NoError(t, err)
+	ctx, g := j.Context(t.Context(), f.runner), f.newGuard(t, nil)
+	_, err = idempotency.Do(ctx, g, key("k"), idempotency.Fingerprint{}, func(context.Context, *tx.Tx) (string, error) { return "x", nil })
+	require.ErrorIs(t, err, tx.ErrNestedRoot)
+	_, err = idempotency.DoExternal(ctx, g, key("k"), idempotency.Fingerprint{}, func(context.Context, *idempotency.Execution) (string, error) { return "x", nil })
+	require.ErrorIs(t, err, tx.ErrNestedRoot)
+	require.NoError(t, h.Rollback(t.Context()))
+	j.RolledBack()
+	_, err = g.Show(t.Context(), key("k"))
+	require.ErrorIs(t, err, idempotency.ErrNoRecord)
 }
