@@ -120,7 +120,7 @@ func (g *Guard) store(ctx context.Context, c Claim, payload []byte) (Answer, err
 	case g.opts.Responses == nil:
 		return Answer{Payload: payload, Large: true}, nil
 	}
-	ref := newRef(c)
+	ref := newRef(c, payload)
 	if err := g.opts.Responses.Put(ctx, ref, payload); err != nil {
 		return Answer{}, fmt.Errorf("idempotency: the answer of %d bytes was not stored: %w", len(payload), err)
 	}
@@ -136,8 +136,11 @@ func (g *Guard) load(ctx context.Context, a Answer) ([]byte, error) {
 		return nil, fmt.Errorf("idempotency: the answer is in a response store, as %s, and Options.Responses is not set", a.Ref)
 	}
 	payload, err := g.opts.Responses.Get(ctx, a.Ref)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("idempotency: the stored answer %s cannot be read: %w", a.Ref, err)
+	case !a.Ref.of(payload):
+		return nil, fmt.Errorf("idempotency: the stored answer %s came back as %d bytes that are not those that were put", a.Ref, len(payload))
 	}
 	return payload, nil
 }

@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -170,4 +171,32 @@ func TestAnAnswerIsGivenAgainOnceItsStoreIsBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Outcome[string]{Value: large, Replayed: true}, out)
 	require.Equal(t, 1, runs)
+}
+
+// What a store gives back is not given on unless it is what was put, to the byte.
+func TestAnAnswerThatComesBackOtherwiseIsNotGiven(t *testing.T) {
+	for name, spoil := range map[string]func([]byte) []byte{
+		"cut short": func(b []byte) []byte { return b[:len(b)-1] },
+		"nothing":   func([]byte) []byte { return nil },
+		"another":   func(b []byte) []byte { return append(bytes.Clone(b[:len(b)-1]), 'y') },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, runs := newWhole(t, idempotency.Options{}), 0
+			g := w.guard(t, idempotency.Options{Responses: w.objects})
+			do := func() (idempotency.Outcome[verbatim], error) {
+				return idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (verbatim, error) {
+					runs++
+					return verbatim(large), nil
+				})
+			}
+			_, err := do()
+			require.NoError(t, err)
+			for ref, object := range w.objects.kept {
+				w.objects.kept[ref] = spoil(object)
+			}
+			_, err = do()
+			require.ErrorContains(t, err, "not those that were put")
+			require.Equal(t, 1, runs)
+		})
+	}
 }

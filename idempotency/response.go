@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -22,19 +23,29 @@ type ResponseStore interface {
 	List(ctx context.Context, after Ref, limit int) ([]Ref, error)
 }
 
-// Ref names an object of a [ResponseStore]: the scope in hexadecimal, the operation and a random part, joined by slashes. All of it is
-// safe in an object key and in the name of a file.
+// Ref names an object of a [ResponseStore]: the scope in hexadecimal, the operation and a part that is unique, joined by slashes. The last ends
+// with the object's SHA-256, by which an object that comes back otherwise is noticed. All of it is safe in an object key and in the name
+// of a file.
 type Ref string
 
-func newRef(c Claim) Ref {
-	return Ref(hex.EncodeToString(c.Scope[:]) + "/" + c.Operation + "/" + rand.Text())
+func newRef(c Claim, object []byte) Ref {
+	return Ref(c.Scope.String() + "/" + c.Operation + "/" + rand.Text() + digestOf(object))
 }
+
+// digestOf is what the ref of an object ends with.
+func digestOf(object []byte) string {
+	sum := sha256.Sum256(object)
+	return "-" + hex.EncodeToString(sum[:])
+}
+
+// of reports whether object is what was put as r.
+func (r Ref) of(object []byte) bool { return strings.HasSuffix(string(r), digestOf(object)) }
 
 // Split returns the scope and the operation of a ref.
 func (r Ref) Split() (Scope, string, error) {
 	parts := strings.Split(string(r), "/")
 	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-		return Scope{}, "", fmt.Errorf("idempotency: %q is no ref: scope/operation/random is", string(r))
+		return Scope{}, "", fmt.Errorf("idempotency: %q is no ref: scope/operation/unique-digest is", string(r))
 	}
 	scope, err := ParseScope(parts[0])
 	return scope, parts[1], err
