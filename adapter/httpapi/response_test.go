@@ -29,9 +29,27 @@ func TestStoredResponsesComeBackWhole(t *testing.T) {
 	}
 }
 
+func TestWhatDescribesAnAnswerIsStored(t *testing.T) {
+	r := httpapi.Response{Status: 200, Header: http.Header{}, Body: []byte{}}
+	for _, name := range []string{
+		"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Location", "Content-Type", "ETag",
+		"Last-Modified", "Link", "Location", "Vary",
+	} {
+		r.Header.Set(name, "of "+name)
+	}
+	stored, err := r.MarshalBinary()
+	require.NoError(t, err)
+	var back httpapi.Response
+	require.NoError(t, back.UnmarshalBinary(stored))
+	require.Equal(t, r, back)
+}
+
 func TestWhatBelongsToOneExchangeIsNotStored(t *testing.T) {
 	r := httpapi.Response{Status: 200, Header: http.Header{}}
-	for _, name := range []string{"Set-Cookie", "Date", "X-Request-Id", "Connection", "Authorization", "Retry-After", "X-Anything"} {
+	for _, name := range []string{
+		"Set-Cookie", "Date", "X-Request-Id", "Connection", "Authorization", "Retry-After", "X-Anything",
+		"Transfer-Encoding", "Server", "WWW-Authenticate", "Idempotent-Replayed", "Age", "Via", "Strict-Transport-Security",
+	} {
 		r.Header.Set(name, "canary")
 	}
 	stored, err := r.MarshalBinary()
