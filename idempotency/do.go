@@ -47,7 +47,7 @@ func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(c
 			g.release(ctx, own.Claim)
 		}
 	}()
-	out, err := run(ctx, g, own, fn)
+	out, lost, err := run(ctx, g, own, fn)
 	settled = true
 	switch {
 	case err == nil:
@@ -57,9 +57,9 @@ func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(c
 		return Outcome[T]{}, &fault.Error{Code: fault.DBCommitUnknown, Op: "idempotency.Do", Err: err, After: retryAfter}
 	case errors.Is(err, ErrRejected):
 		return reject(ctx, g, own.Claim, out)
-	case errors.Is(err, ErrStale):
+	case errors.Is(lost, ErrStale):
 		return Outcome[T]{}, errInProgress(err)
-	case errors.Is(err, ErrRival):
+	case errors.Is(lost, ErrRival):
 		g.release(ctx, own.Claim)
 		return Outcome[T]{}, errInProgress(err)
 	}
@@ -77,11 +77,12 @@ func replay[T any](ctx context.Context, g *Guard, rec *Record) (Outcome[T], erro
 	return Outcome[T]{v, true, rec.State == Failed}, err
 }
 
-// run executes fn between Start and Complete. The outcome is meaningful where the error is nil or ErrRejected.
-func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Context, t *tx.Tx) (T, error)) (out Outcome[T], err error) {
+// run executes fn between Start and Complete. The outcome is meaningful where the error is nil or ErrRejected; lost is what the driver, and not
+// fn, says of the claim.
+func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Context, t *tx.Tx) (T, error)) (out Outcome[T], lost, err error) {
 	err = g.runner.InRootWrite(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if err := g.driver.Start(ctx, t, own.Claim, own.others); err != nil {
-			return err
+		if lost = g.driver.Start(ctx, t, own.Claim, own.others); lost != nil {
+			return lost
 		}
 		v, err := fn(ctx, t)
 		out.Value = v
@@ -92,9 +93,10 @@ func run[T any](ctx context.Context, g *Guard, own turn, fn func(ctx context.Con
 		if err != nil {
 			return err
 		}
-		return g.driver.Complete(ctx, t, own.Claim, a)
+		lost = g.driver.Complete(ctx, t, own.Claim, a)
+		return lost
 	})
-	return out, err
+	return out, lost, err
 }
 
 // reject stores a refusal, now that the transaction is rolled back. A refusal that could not be stored is not given either: a repeat

@@ -48,3 +48,16 @@ func TestAnAnswerOfNoBytesIsNotNull(t *testing.T) {
 		require.Equal(t, []byte{}, rec.Payload)
 	}
 }
+
+// What an operation says of the claims of others is no word about its own.
+func TestAnErrorOfTheOperationsOwnIsNotALostClaim(t *testing.T) {
+	for _, own := range []error{idempotency.ErrStale, idempotency.ErrRival} {
+		s, runs := newStore(), 0
+		g, _ := newGuard(t, s, nil)
+		_, err := idempotency.Do(t.Context(), g, key, fp, func(context.Context, *tx.Tx) (string, error) { return "", own })
+		require.ErrorIs(t, err, own)
+		require.NotErrorIs(t, err, fault.IdempotencyInProgress)
+		_, err = idempotency.Do(t.Context(), g, key, fp, answer(&runs, "x"))
+		require.NoError(t, err, "the key was given back")
+	}
+}
