@@ -58,7 +58,7 @@ func TestWhatBelongsToOneExchangeIsNotStored(t *testing.T) {
 }
 
 func TestResponsesThatHTTPDoesNotAllowAreRefused(t *testing.T) {
-	for _, r := range []httpapi.Response{{}, {Status: 101}, {Status: 600}, {Status: 204, Body: []byte("x")}, {Status: 304, Body: []byte("x")}} {
+	for _, r := range []httpapi.Response{{}, {Status: 101}, {Status: 600}, {Status: 204, Body: []byte("x")}, {Status: 205, Body: []byte("x")}, {Status: 304, Body: []byte("x")}} {
 		_, err := r.MarshalBinary()
 		require.Error(t, err, "%d", r.Status)
 	}
