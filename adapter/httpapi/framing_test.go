@@ -195,8 +195,9 @@ func TestKeysInjectNothing(t *testing.T) {
 func TestRefusalsOfKeysLinkToTheDocs(t *testing.T) {
 	f := newFixture(t)
 	const link = `<https://api.example.com/idempotency>; rel="describedby"`
-	s, _ := f.guarded(t, httpapi.Policy{Docs: "https://api.example.com/idempotency"}, says(http.StatusBadGateway, ""))
+	s, _ := f.guarded(t, httpapi.Policy{Docs: "https://api.example.com/idempotency", MaxBody: 10}, says(http.StatusBadGateway, ""))
 	require.Empty(t, post(t, s, "k", `{}`).Header.Get("Link"), "an answer of the handler's")
+	require.Empty(t, post(t, s, "k", `{"too":"large"}`).Header.Get("Link"), "a refusal of the body")
 	for code, res := range map[string]answer{
 		"IDEMPOTENCY_KEY_REQUIRED": post(t, s, "", `{}`),
 		"IDEMPOTENCY_KEY_INVALID":  post(t, s, "a b", `{}`),
