@@ -24,7 +24,8 @@ type Claims interface {
 	// Start locks the record for the rest of t, and changes nothing: an update would make duplicates wait for t. It returns [ErrStale] if c
 	// is lost, and [ErrRival] if one of the others has a record too.
 	Start(ctx context.Context, t *tx.Tx, c Claim, others []Scope) error
-	// Complete stores the answer of a CLAIMED record, in t. It returns [ErrStale] if c is lost.
+	// Complete stores the answer of a CLAIMED record, in t, to be kept from then on for as long as it was to be from the claim on. It returns
+	// [ErrStale] if c is lost.
 	Complete(ctx context.Context, t *tx.Tx, c Claim, a Answer) error
 	// Execute makes a CLAIMED record EXECUTING, for lease from now, by a statement that commits on its own, and returns the claim as it is
 	// then. It returns [ErrStale] if c is lost, and [ErrRival] if one of the others has a record too.
@@ -32,7 +33,8 @@ type Claims interface {
 	// Renew has the lease of an EXECUTING record end after lease from now, whether or not it has expired. It returns [ErrStale] if c is lost.
 	Renew(ctx context.Context, c Claim, lease time.Duration) error
 	// Settle moves a record of state from to state to, by a statement that commits on its own: with the answer where to is COMPLETED or
-	// FAILED, and deleting the record where it is "". It returns [ErrStale] if c is lost, or the record is not in state from.
+	// FAILED, kept as by Complete, and deleting the record where it is "". It returns [ErrStale] if c is lost, or the record is not in state
+	// from.
 	Settle(ctx context.Context, c Claim, from, to State, a Answer) error
 	// Abandon makes an EXECUTING record ABANDONED if its lease has expired, and tells whether it did.
 	Abandon(ctx context.Context, c Claim) (bool, error)

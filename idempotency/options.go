@@ -23,7 +23,7 @@ const MaxInlineLimit = 1 << 20
 // Options configure a [Guard]. The zero value is the default.
 type Options struct {
 	Lease       time.Duration // until the claim of an owner that died may be taken over; 0 means 30 s
-	Expiry      time.Duration // how long an answer is kept at least, counted from the claim; 0 means 24 h
+	Expiry      time.Duration // how long an answer is kept at least, once it is stored; 0 means 24 h
 	InlineLimit int           // size in bytes up to which an answer is stored beside its record; at most MaxInlineLimit; 0 means 8 KiB
 	AnswerLimit int           // size of the largest answer in bytes, as stored; 0 means 16 MiB
 	Responses   ResponseStore // keeps answers over InlineLimit; nil means the driver, in the database

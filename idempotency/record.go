@@ -51,7 +51,7 @@ type Request struct {
 	Owner       string
 	Operation   string
 	Lease       time.Duration // until others may take an unfinished claim over
-	Expiry      time.Duration // until a finished record may be deleted, counted from the claim
+	Expiry      time.Duration // until a finished record may be deleted, counted from its answer
 }
 
 // Answer is what an operation returned, as it is stored.

@@ -202,10 +202,13 @@ func (d *Records) finish(op string, r *record, s *session, end func()) error {
 	return nil
 }
 
-// move changes the state. It is called with mu held.
+// move changes the state. An answer stays as long, from now on, as it was to from the claim on. It is called with mu held.
 func (d *Records) move(r *record, to idempotency.State, a idempotency.Answer) {
 	r.State, r.answer, r.Updated = to, a, d.now()
 	r.Revision++
+	if to == idempotency.Completed || to == idempotency.Failed {
+		r.Expiry = r.Updated.Add(r.Expiry.Sub(r.Created))
+	}
 }
 
 // Execute implements [idempotency.Claims].

@@ -240,6 +240,11 @@ func (b *broken) Settle(ctx context.Context, c idempotency.Claim, from, to idemp
 	switch {
 	case b.bug == "a release keeps the record" && to == "":
 		return nil
+	case b.bug == "keeps no late answer" && to == idempotency.Completed:
+		if e, found, err := b.Find(ctx, []idempotency.Scope{c.Scope}); err == nil && found && e.Created.Add(time.Hour).Before(time.Now().Add(time.Duration(b.ahead.Load()))) {
+			b.ahead.Add(-int64(time.Hour)) // it is stored as it would have been then
+			defer b.ahead.Add(int64(time.Hour))
+		}
 	case b.bug == "settles from any state" && (state == idempotency.Executing || state == idempotency.Abandoned):
 		from = state
 	}

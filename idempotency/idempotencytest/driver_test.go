@@ -50,6 +50,7 @@ func TestABrokenDriverFails(t *testing.T) {
 		"reaps executions":                         "what has expired is reaped",
 		"reaps early":                              "what has expired is reaped",
 		"reaps claims whose lease has not expired": "what has expired is reaped",
+		"keeps no late answer":                     "what has expired is reaped",
 		"reaps nothing":                            "what has expired is reaped",
 		"reaps whatever the age":                   "what has expired is reaped",
 		"reaps from the beginning":                 "what has expired is reaped",

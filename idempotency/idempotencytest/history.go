@@ -90,7 +90,7 @@ func (s status) step(e event) []status {
 	case "commit", "rollback":
 		next.locked = idempotency.Claim{}
 		if e.what == "commit" {
-			next.state, next.answer = idempotency.Completed, e.answer
+			next.state, next.answer, next.old = idempotency.Completed, e.answer, false
 			next.claim.Revision++
 			if e.failed {
 				unlocked := s
@@ -106,8 +106,11 @@ func (s status) step(e event) []status {
 	case "settle":
 		next.state, next.answer = e.to, e.answer
 		next.claim.Revision++
-		if e.to == "" {
+		switch e.to {
+		case "":
 			next = status{}
+		case idempotency.Completed, idempotency.Failed:
+			next.old = false
 		}
 	case "abandon", "expire":
 		if e.what == "expire" {

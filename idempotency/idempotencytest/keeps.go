@@ -104,6 +104,19 @@ func reaps(ctx context.Context, s Store) {
 		}
 	}
 	suite.Equal(6, deleted, "records reaped, 2 looked at each time")
+	for _, from := range []idempotency.State{idempotency.Claimed, idempotency.Executing, idempotency.Abandoned} {
+		c := s.in(ctx, from)
+		s.pass(ctx, 2*expiry)
+		if from == idempotency.Claimed {
+			s.completes(ctx, c, inline("late"), "what took longer than its expiry")
+		} else {
+			s.settles(ctx, c, from, idempotency.Completed, inline("late"), "what took longer than its expiry")
+		}
+		s.pass(ctx, expiry-time.Minute)
+		reap(0, "an answer that came late", 0)
+		s.pass(ctx, 3*expiry)
+		reap(0, "an answer that came late, after its time", 1)
+	}
 	s.claims(ctx, request(c.Scope), "a key whose large answer was reaped")
 }
 

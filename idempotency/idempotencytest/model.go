@@ -161,8 +161,12 @@ func (m *model) complete(ctx context.Context, k *key) {
 	told(ok, err, "completing")
 	if ok {
 		k.become(moved(c), idempotency.Completed, a.Payload)
+		m.keep(k)
 	}
 }
+
+// keep has an answer last from now on.
+func (m *model) keep(k *key) { k.expiry += m.now - k.created }
 
 func (m *model) execute(ctx context.Context, k *key) {
 	c, ok := m.held(k, idempotency.Claimed)
@@ -210,6 +214,9 @@ func (m *model) settle(ctx context.Context, k *key) {
 		k.there = false
 	case ok:
 		k.become(moved(c), move.to, a.Payload)
+		if move.to != idempotency.Abandoned {
+			m.keep(k)
+		}
 	}
 }
 

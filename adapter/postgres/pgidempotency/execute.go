@@ -72,7 +72,7 @@ func (r *Records) Abandon(ctx context.Context, c idempotency.Claim) (bool, error
 
 // What an ended operation leaves: a record that is not executing any more, unless it is ABANDONED.
 const settled = `
-  set state = $7, payload = $8, payload_ref = $9, revision = revision + 1, updated_at = clock_timestamp(),
+  set state = $7, expires_at = case when $7 = 'ABANDONED' then expires_at else ` + kept + ` end, payload = $8, payload_ref = $9, revision = revision + 1, updated_at = clock_timestamp(),
     executing_since = case when $7 = 'ABANDONED' then executing_since end
   where ` + owned + ` and state = $6`
 

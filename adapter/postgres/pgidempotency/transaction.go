@@ -45,15 +45,18 @@ func (r *Records) Start(ctx context.Context, t *tx.Tx, c idempotency.Claim, othe
 	return nil
 }
 
+// kept has an answer stay for as long, from now on, as it was to from the claim on: however long it took, a repeat finds it.
+const kept = `clock_timestamp() + (expires_at - created_at)`
+
 const completeSQL = `
 update caskeleton.idempotency_record
-set state = 'COMPLETED', payload = $6, payload_ref = $7, revision = revision + 1, updated_at = clock_timestamp()
+set state = 'COMPLETED', payload = $6, payload_ref = $7, expires_at = ` + kept + `, revision = revision + 1, updated_at = clock_timestamp()
 where ` + holder
 
 const completeLargeSQL = `
 with answered as (
   update caskeleton.idempotency_record
-  set state = 'COMPLETED', payload_ref = 'table', revision = revision + 1, updated_at = clock_timestamp()
+  set state = 'COMPLETED', payload_ref = 'table', expires_at = ` + kept + `, revision = revision + 1, updated_at = clock_timestamp()
   where ` + holder + `
   returning scope
 )
