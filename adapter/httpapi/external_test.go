@@ -111,6 +111,7 @@ func TestWhatBecomesOfARefusal(t *testing.T) {
 		state  string // "" where the key is given back
 	}{
 		"4xx":                       {httpapi.Policy{}, 422, ""},
+		"the first of them":         {httpapi.Policy{}, 400, ""},
 		"4xx, stored":               {httpapi.Policy{StoreRefusal: always}, 422, "FAILED"},
 		"4xx after an effect":       {httpapi.Policy{NoEffect: never}, 422, "ABANDONED"},
 		"time ran out":              {httpapi.Policy{}, 408, "ABANDONED"},

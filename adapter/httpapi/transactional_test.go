@@ -182,6 +182,7 @@ func TestARefusalIsStoredWhereThePolicySaysSo(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, first.StatusCode)
 	body := first.body
 	require.Contains(t, body, "run 1")
+	require.NotContains(t, body, first.Header.Get("X-Request-Id"), "the id of one exchange")
 
 	again := post(t, s, "k", `{}`)
 	require.Equal(t, http.StatusUnprocessableEntity, again.StatusCode)
