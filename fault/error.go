@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Error is a failure with a code. Its text and its cause are for the log; a client gets the code, the code's client text and Fields.
+// Error is a failure with a code. Its text and its cause are for developers, [Reason] is for the log, and a client gets the code, the code's client
+// text and Fields.
 // An Error is immutable once returned.
 type Error struct {
 	Code   Code
@@ -37,7 +38,7 @@ func Malformed(op string, cause error, fields ...Field) *Error {
 	return &Error{Code: RequestInvalid, Op: op, Err: cause, Fields: fields, Status: RequestInvalid.get().AlsoStatus}
 }
 
-// Error returns the text for the log: operation, code, cause.
+// Error returns operation, code and cause. The cause's text may hold values, so that a log gets [Reason] instead.
 func (e *Error) Error() string {
 	s := e.Code.String()
 	if e.Op != "" {
@@ -61,14 +62,15 @@ func (e *Error) Is(target error) bool {
 	return ok && c.get() == e.Code.get()
 }
 
-// LogValue makes an error log as its parts.
+// LogValue makes an error log as its parts, with its cause as in a [Reason].
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("code", e.Code.String())}
-	if e.Op != "" {
-		attrs = append(attrs, slog.String("op", e.Op))
+	if op := e.op(); op != "" {
+		attrs = append(attrs, slog.String("op", op))
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("cause", e.Err.Error()))
+		cause, _ := explain(e.Err)
+		attrs = append(attrs, slog.String("cause", line(cause)))
 	}
 	return slog.GroupValue(attrs...)
 }

@@ -3,6 +3,8 @@ package fault_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 
 	"caskeleton.dev/fault"
 )
@@ -36,4 +38,44 @@ func ExampleInvalid() {
 		fmt.Println(f.Path, f.Problem+":", f.Fix)
 	}
 	// Output: items[0].quantity is 0: send 1 to 1000
+}
+
+// carrierError says itself what a log may have of it: not the address.
+type carrierError struct {
+	Parcel  int
+	Address string
+}
+
+func (e *carrierError) Error() string {
+	return fmt.Sprintf("the carrier refused parcel %d to %s", e.Parcel, e.Address)
+}
+
+// LogValue implements [slog.LogValuer].
+func (e *carrierError) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("the carrier refused parcel %d", e.Parcel))
+}
+
+func ExampleReason() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	refused := fault.New(fault.Internal, "shipping.Send", &carrierError{Parcel: 7, Address: "12 Elm Street"})
+	quoting := fault.New(fault.Internal, "shipping.Send", errors.New("no van for 12 Elm Street"))
+
+	log.Error("not sent", "error", fault.Reason(refused))
+	log.Error("not sent", "error", fault.Reason(quoting))
+	// Output:
+	// level=ERROR msg="not sent" error="shipping.Send: INTERNAL: the carrier refused parcel 7"
+	// level=ERROR msg="not sent" error="shipping.Send: INTERNAL: *errors.errorString"
+}
+
+func ExampleTextf() {
+	deadlock := fault.New(fault.DBDeadlock, "postgres.Exec", errors.New("of a customer's rows"))
+	err := fault.Textf("importing %d products: %w", 12, deadlock)
+
+	fmt.Println(fault.Reason(err))
+	// Output: importing 12 products: postgres.Exec: DB_DEADLOCK
 }

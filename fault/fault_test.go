@@ -69,7 +69,7 @@ func TestRequestInvalidHasTwoStatuses(t *testing.T) {
 func TestLogValueHasThePartsAndNoMore(t *testing.T) {
 	var b strings.Builder
 	slog.New(slog.NewTextHandler(&b, nil)).Error("failed", "error", fault.New(fault.DBDeadlock, "orders.Place", errors.New("why")))
-	require.Contains(t, b.String(), `error.code=DB_DEADLOCK error.op=orders.Place error.cause=why`)
+	require.Contains(t, b.String(), `error.code=DB_DEADLOCK error.op=orders.Place error.cause=*errors.errorString`)
 }
 
 func TestNewCodeRefusesABrokenSpec(t *testing.T) {
