@@ -12,6 +12,7 @@ import (
 	"caskeleton.dev/adapter/postgres/pginbox"
 	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/inbox"
 	"caskeleton.dev/outbox"
 )
@@ -80,7 +81,7 @@ func (b *broker) check(ctx context.Context, log *slog.Logger) error {
 	if _, refused := errors.AsType[*natsbroker.NotDurableError](err); refused || err == nil {
 		return err
 	}
-	log.WarnContext(ctx, "NATS is not reachable yet; events are recorded and wait", "error", err)
+	log.WarnContext(ctx, "NATS is not reachable yet; events are recorded and wait", "error", fault.Reason(err))
 	return nil
 }
 

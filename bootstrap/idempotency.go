@@ -10,6 +10,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
 	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/lock/schedule"
 	"caskeleton.dev/tx"
@@ -30,7 +31,7 @@ func (s Service) responses(c *config.Config, log *slog.Logger) (store idempotenc
 	}
 	return store, func() {
 		if err := closer.Close(); err != nil {
-			log.Warn("store of large answers not closed", "error", err)
+			log.Warn("store of large answers not closed", "error", fault.Reason(err))
 		}
 	}, nil
 }

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"caskeleton.dev/adapter/postgres/pglock"
 	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/adapter/postgres/pgschedule"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock/schedule"
 )
 
@@ -69,7 +69,7 @@ func partitioning(db *postgres.DB, dsn string, log *slog.Logger) schedule.Job {
 		left, err := pgoutbox.New(db).PartitionsLeft(ctx)
 		if err == nil && left < leastWeeks {
 			log.ErrorContext(ctx, "outbox partitions run out; no event can be recorded without", "weeks_left", left, "fix", "set APP_MIGRATION_DSN, or start once with the owner's role")
-			err = fmt.Errorf("bootstrap: outbox partitions for %d weeks are left", left)
+			err = fault.Textf("bootstrap: outbox partitions for %d weeks are left", left)
 		}
 		return err
 	}}

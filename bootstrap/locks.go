@@ -13,6 +13,7 @@ import (
 	"caskeleton.dev/adapter/postgres/pglock"
 	"caskeleton.dev/adapter/redis/redislock"
 	"caskeleton.dev/bootstrap/config"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 	"caskeleton.dev/lock/schedule"
 )
@@ -55,7 +56,7 @@ func openRedis(ctx context.Context, url config.Secret, log *slog.Logger) (*redis
 		if answer, ok := errors.AsType[*rueidis.RedisError](err); err == nil || ok && !answer.IsLoading() && !answer.IsClusterDown() {
 			return d, err
 		}
-		log.WarnContext(ctx, "Redis is not reachable yet", "error", err, "next_try_in", pause)
+		log.WarnContext(ctx, "Redis is not reachable yet", "error", fault.Reason(err), "next_try_in", pause)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -102,10 +102,10 @@ func (p *process) up(ctx context.Context, c *config.Config) error {
 	defer cancel()
 	switch err := p.usable(looking); {
 	case errors.Is(err, idempotency.ErrOtherSecret):
-		return fmt.Errorf("%w; restore the secret that was used before (APP_IDEMPOTENCY_KEY_<version>, or idempotency.key in APP_DATA_DIR), "+
+		return fault.Textf("%w; restore the secret that was used before (APP_IDEMPOTENCY_KEY_<version>, or idempotency.key in APP_DATA_DIR), "+
 			"or, if no repeats of requests so far need to be recognised, delete the rows of caskeleton.idempotency_key and caskeleton.idempotency_record", err)
 	case err != nil:
-		p.log.WarnContext(ctx, "the database is not usable yet; the service is not ready until it is", "error", err)
+		p.log.WarnContext(ctx, "the database is not usable yet; the service is not ready until it is", "error", fault.Reason(err))
 	}
 	routes, err := p.service.Routes(app)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *process) down(ctx context.Context, server *http.Server) error {
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
+		err = errors.Join(fault.Textf("requests were cut off after %v: %w", drainTimeout, err), server.Close())
 	}
 	err = errors.Join(err, p.jobs.end(), p.consumers.end(), p.relay.end(), p.locks.end()) // each bounds its own end
 	if p.broker != nil {
@@ -209,7 +209,7 @@ func (p *process) usable(ctx context.Context) error {
 // replica reports why reads that ask for the replica get the primary.
 func (p *process) replica(context.Context) error {
 	if s, ok := p.app.Load().DB.Replica(); ok && !s.Serving {
-		return fmt.Errorf("the primary serves its reads: it is %s", s.Reason)
+		return fault.Textf("the primary serves its reads: it is %s", s.Reason)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -111,7 +110,7 @@ func (n *Nesting) check(c *config.Config) error {
 		return nil
 	}
 	if err := postgres.CheckPool(c.DB.MaxConns, n.Workers, n.Depth); err != nil {
-		return fmt.Errorf("APP_DB_MAX_CONNS: %w", err)
+		return fault.Textf("APP_DB_MAX_CONNS: %w", err)
 	}
 	return nil
 }
@@ -142,7 +141,7 @@ func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slo
 		if err == nil || fault.CodeOf(err) != fault.DBUnavailable {
 			return db, err
 		}
-		log.WarnContext(ctx, "PostgreSQL is not reachable yet", "error", err, "next_try_in", pause)
+		log.WarnContext(ctx, "PostgreSQL is not reachable yet", "error", fault.Reason(err), "next_try_in", pause)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -158,7 +157,7 @@ func migrate(ctx context.Context, dsn string, streams []migrations.Stream, log *
 	}
 	applied, err := m.Up(ctx)
 	if err != nil {
-		return fmt.Errorf("migrating: %w", err)
+		return fault.Textf("migrating: %w", err)
 	}
 	log.InfoContext(ctx, "schema is up to date", "applied", len(applied))
 	return nil
@@ -174,6 +173,6 @@ func premake(ctx context.Context, db *postgres.DB, dsn string, log *slog.Logger)
 	if err != nil || left == 0 {
 		return failure
 	}
-	log.WarnContext(ctx, "outbox partitions could not be made ahead; start again with the owner's role before they run out", "weeks_left", left, "error", failure)
+	log.WarnContext(ctx, "outbox partitions could not be made ahead; start again with the owner's role before they run out", "weeks_left", left, "error", fault.Reason(failure))
 	return nil
 }

@@ -3,8 +3,9 @@ package bootstrap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
+
+	"caskeleton.dev/fault"
 )
 
 // worker is something that runs until it is told to stop.
@@ -27,9 +28,9 @@ func (c *crew) employ(ctx context.Context, workers ...worker) {
 	for _, w := range workers {
 		c.done.Go(func() {
 			if err := w.run(ctx); err != nil {
-				c.failed <- fmt.Errorf("%s: %w", w.name, err)
+				c.failed <- fault.Textf("%s: %w", w.name, err)
 			} else if ctx.Err() == nil {
-				c.failed <- fmt.Errorf("%s ended by itself", w.name)
+				c.failed <- fault.Textf("%s ended by itself", w.name)
 			}
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"strings"
+
+	"caskeleton.dev/fault"
 )
 
 // Formed is a type of answers whose stored form nothing else can be taken for: what its MarshalBinary returns begins with the form, a word of
@@ -38,13 +38,13 @@ func formOf[T any]() (string, error) {
 	marshals, unmarshals := p.Implements(binaryMarshaler), p.Implements(binaryUnmarshaler)
 	switch {
 	case base.Kind() == reflect.Interface:
-		return "", fmt.Errorf("idempotency: an answer of type %s cannot be read back as what it was; return a type that is no interface", t)
+		return "", fault.Textf("idempotency: an answer of type %s cannot be read back as what it was; return a type that is no interface", t)
 	case marshals != unmarshals:
-		return "", fmt.Errorf("idempotency: an answer of type %s has one of MarshalBinary and UnmarshalBinary; give it both, or neither for JSON", t)
+		return "", fault.Textf("idempotency: an answer of type %s has one of MarshalBinary and UnmarshalBinary; give it both, or neither for JSON", t)
 	case !marshals:
 		return formJSON, nil
 	case pointers > 1:
-		return "", fmt.Errorf("idempotency: an answer of type %s is a pointer to a pointer; return %s", t, p)
+		return "", fault.Textf("idempotency: an answer of type %s is a pointer to a pointer; return %s", t, p)
 	}
 	if f, ok := reflect.TypeAssert[Formed](reflect.New(base)); ok {
 		return f.AnswerForm(), nil
@@ -58,7 +58,7 @@ func (c Claim) accepts(payload []byte) error {
 	if !known || form == formJSON && json.Valid(payload) || form != formJSON && bytes.HasPrefix(payload, []byte(form+" ")) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrOtherForm, form)
+	return fault.Textf("%w: %s", ErrOtherForm, form)
 }
 
 // encode turns an answer into what is stored: by its own MarshalBinary where it has one, as JSON otherwise.
@@ -69,7 +69,7 @@ func encode[T any](v T) (payload []byte, err error) {
 	}
 	switch r := reflect.ValueOf(m); {
 	case ok && r.Kind() == reflect.Pointer && r.IsNil():
-		err = errors.New("it is nil")
+		err = fault.Text("it is nil")
 	case ok:
 		payload, err = m.MarshalBinary()
 	default:
@@ -77,7 +77,7 @@ func encode[T any](v T) (payload []byte, err error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("idempotency: the answer cannot be stored: %w", err)
+		return nil, fault.Textf("idempotency: the answer cannot be stored: %w", err)
 	case payload == nil:
 		payload = []byte{} // NULL would read as "no answer"
 	}
@@ -96,7 +96,7 @@ func decode[T any](payload []byte) (v T, err error) {
 		err = json.Unmarshal(payload, into)
 	}
 	if err != nil {
-		return v, fmt.Errorf("idempotency: the stored answer cannot be read: %w", err)
+		return v, fault.Textf("idempotency: the stored answer cannot be read: %w", err)
 	}
 	return v, nil
 }
@@ -114,7 +114,7 @@ func answer[T any](ctx context.Context, g *Guard, c Claim, v T) (Answer, error) 
 func (g *Guard) store(ctx context.Context, c Claim, payload []byte) (Answer, error) {
 	switch {
 	case len(payload) > g.opts.AnswerLimit:
-		return Answer{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrAnswerTooLarge, len(payload), g.opts.AnswerLimit)
+		return Answer{}, fault.Textf("%w: %d bytes, %d allowed", ErrAnswerTooLarge, len(payload), g.opts.AnswerLimit)
 	case len(payload) <= g.opts.InlineLimit:
 		return Answer{Payload: payload}, nil
 	case g.opts.Responses == nil:
@@ -122,7 +122,7 @@ func (g *Guard) store(ctx context.Context, c Claim, payload []byte) (Answer, err
 	}
 	ref := newRef(c, payload)
 	if err := g.opts.Responses.Put(ctx, ref, payload); err != nil {
-		return Answer{}, fmt.Errorf("idempotency: the answer of %d bytes was not stored: %w", len(payload), err)
+		return Answer{}, fault.Textf("idempotency: the answer of %d bytes was not stored: %w", len(payload), err)
 	}
 	return Answer{Ref: ref}, nil
 }
@@ -133,14 +133,14 @@ func (g *Guard) load(ctx context.Context, a Answer) ([]byte, error) {
 		return a.Payload, nil
 	}
 	if g.opts.Responses == nil {
-		return nil, fmt.Errorf("idempotency: the answer is in a response store, as %s, and Options.Responses is not set", a.Ref)
+		return nil, fault.Textf("idempotency: the answer is in a response store, as %s, and Options.Responses is not set", a.Ref)
 	}
 	payload, err := g.opts.Responses.Get(ctx, a.Ref)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("idempotency: the stored answer %s cannot be read: %w", a.Ref, err)
+		return nil, fault.Textf("idempotency: the stored answer %s cannot be read: %w", a.Ref, err)
 	case !a.Ref.of(payload):
-		return nil, fmt.Errorf("idempotency: the stored answer %s came back as %d bytes that are not those that were put", a.Ref, len(payload))
+		return nil, fault.Textf("idempotency: the stored answer %s came back as %d bytes that are not those that were put", a.Ref, len(payload))
 	}
 	return payload, nil
 }

@@ -148,7 +148,7 @@ func (g *Guard) abandon(ctx context.Context, c Claim) {
 	case err == nil:
 		g.metrics.abandoned.Add(ctx, 1)
 	case !errors.Is(err, ErrStale):
-		g.opts.Logger.WarnContext(ctx, "idempotency record not abandoned; it is once its lease expires", "error", err)
+		g.opts.Logger.WarnContext(ctx, "idempotency record not abandoned; it is once its lease expires", "error", fault.Reason(err))
 	}
 }
 
@@ -163,6 +163,6 @@ func (g *Guard) giveBack(ctx context.Context, c Claim) {
 		return g.driver.Settle(ctx, c, Abandoned, released, Answer{})
 	})
 	if err != nil && !errors.Is(err, ErrStale) {
-		g.opts.Logger.WarnContext(ctx, "idempotency record of an operation without effect not released; it has to be settled", "error", err)
+		g.opts.Logger.WarnContext(ctx, "idempotency record of an operation without effect not released; it has to be settled", "error", fault.Reason(err))
 	}
 }

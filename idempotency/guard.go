@@ -3,7 +3,6 @@ package idempotency
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func New(d Driver, r *tx.Runner, keys Keyring, o *Options) (*Guard, error) {
 // It returns [ErrOtherSecret], which no retry mends, or what kept it from asking.
 func (g *Guard) Enroll(ctx context.Context) error {
 	if err := g.driver.Enroll(ctx, g.keys.version, g.keys.checks()); err != nil {
-		return fmt.Errorf("idempotency: enroll key version %s: %w", g.keys.version, err)
+		return fault.Textf("idempotency: enroll key version %s: %w", g.keys.version, err)
 	}
 	return nil
 }
@@ -141,6 +140,6 @@ func (g *Guard) forget(ctx context.Context, err error, c Claim) {
 func (g *Guard) release(ctx context.Context, c Claim) {
 	err := g.detached(ctx, func(ctx context.Context) error { return g.driver.Settle(ctx, c, Claimed, released, Answer{}) })
 	if err != nil && !errors.Is(err, ErrStale) {
-		g.opts.Logger.WarnContext(ctx, "idempotency claim not released; it expires with its lease", "error", err)
+		g.opts.Logger.WarnContext(ctx, "idempotency claim not released; it expires with its lease", "error", fault.Reason(err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 )
 
@@ -58,7 +59,7 @@ func NewReaper(g *Guard, o *ReaperOptions) (*Reaper, error) {
 func (r *Reaper) Run(ctx context.Context) error {
 	for backoff.Wait(ctx, backoff.Less(r.opts.Interval, 10)) == nil {
 		if _, err := r.Pass(ctx); err != nil && ctx.Err() == nil {
-			r.guard.opts.Logger.WarnContext(ctx, "idempotency records not all reaped; the next pass tries again", "error", err)
+			r.guard.opts.Logger.WarnContext(ctx, "idempotency records not all reaped; the next pass tries again", "error", fault.Reason(err))
 		}
 	}
 	return nil
@@ -138,7 +139,7 @@ func (r *Reaper) reconcile(ctx context.Context) (settled int, err error) {
 				}
 			}
 			if err != nil && !errors.Is(err, ErrStale) { // else somebody else was faster
-				errs = append(errs, fmt.Errorf("idempotency: reconcile %s: %w", e.Scope, err))
+				errs = append(errs, fault.Textf("idempotency: reconcile %s: %w", e.Scope, err))
 			}
 		}
 		if len(entries) < r.opts.Batch {

@@ -1,22 +1,24 @@
 package inbox
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
+
+	"caskeleton.dev/fault"
 )
 
 // op names the operation in errors.
 const op = "inbox.Handle"
 
 // ErrInvalidMessage refuses a message whose key cannot be stored; the error names the field. No redelivery mends it.
-var ErrInvalidMessage = errors.New("inbox: the message is not valid")
+var ErrInvalidMessage error = fault.Text("inbox: the message is not valid")
 
 // errOpen turns a duplicate away that this process is handling.
-var errOpen = errors.New("inbox: another delivery of the message is open in this process")
+var errOpen error = fault.Text("inbox: another delivery of the message is open in this process")
 
 // errNotRun rolls a transaction back in which the handler is not to run.
-var errNotRun = errors.New("inbox: not run")
+var errNotRun error = fault.Text("inbox: not run")
 
 // PanicError is what a handler's panic becomes. Its text leaves Value out, which may hold anything.
 type PanicError struct {
@@ -31,3 +33,6 @@ func (e *PanicError) Error() string {
 	}
 	return fmt.Sprintf("panic of type %T", e.Value)
 }
+
+// LogValue makes a panic log as its text.
+func (e *PanicError) LogValue() slog.Value { return slog.StringValue(e.Error()) }

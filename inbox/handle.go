@@ -108,7 +108,7 @@ func call(ctx context.Context, t *tx.Tx, fn func(ctx context.Context, t *tx.Tx) 
 
 // failed deals with a handler that ran in vain.
 func (in *Inbox) failed(ctx context.Context, m Message, attempt int, counted bool, err error) (Outcome, error) {
-	why := reason(err)
+	why := fault.Reason(err)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return Failed, in.again(attempt, err)
 	}
@@ -117,11 +117,11 @@ func (in *Inbox) failed(ctx context.Context, m Message, attempt int, counted boo
 		defer cancel()
 		n, uncounted := in.driver.Attempt(bounded, in.consumer, m.ID)
 		if uncounted != nil {
-			in.opts.Logger.WarnContext(ctx, "inbox attempt not counted", "consumer", in.consumer, "message_id", m.ID, "reason", reason(uncounted))
+			in.opts.Logger.WarnContext(ctx, "inbox attempt not counted", "consumer", in.consumer, "message_id", m.ID, "error", fault.Reason(uncounted))
 		}
 		attempt = n
 	}
-	args := []any{"consumer", in.consumer, "message_id", m.ID, "attempt", attempt, "reason", why}
+	args := []any{"consumer", in.consumer, "message_id", m.ID, "attempt", attempt, "error", why}
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		args = append(args, "stack", string(p.Stack))
 	}
@@ -145,7 +145,7 @@ func (in *Inbox) park(ctx context.Context, m Message, attempt int, why string) (
 	case verdict != Settling:
 		in.metrics.recoveryRequired.Add(ctx, 1)
 		in.opts.Logger.ErrorContext(ctx, "inbox message parked, an operator has to settle it",
-			"consumer", in.consumer, "message_id", m.ID, "attempts", attempt, "reason", why)
+			"consumer", in.consumer, "message_id", m.ID, "attempts", attempt, "error", why)
 	}
 	return Parked, nil
 }
@@ -156,7 +156,7 @@ func (in *Inbox) notRun(ctx context.Context, m Message, attempt int, err error) 
 		return Busy, in.again(attempt, err)
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) {
-		in.opts.Logger.WarnContext(ctx, "inbox message not run", "consumer", in.consumer, "message_id", m.ID, "reason", reason(err))
+		in.opts.Logger.WarnContext(ctx, "inbox message not run", "consumer", in.consumer, "message_id", m.ID, "error", fault.Reason(err))
 	}
 	return Failed, in.again(attempt, err)
 }

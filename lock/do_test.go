@@ -101,7 +101,7 @@ func TestTheBodysErrorWins(t *testing.T) {
 
 		b.store.be(on("release", boom), nil)
 		require.Equal(b, context.Canceled, b.Do(b.Context(), "k", nil, func(context.Context) error { return context.Canceled }))
-		require.Equal(b, 1, b.log.lines("level=WARN", "could not be given back", "cause=\"lock.Release: boom\""))
+		require.Equal(b, 1, b.log.lines("level=WARN", "could not be given back", "error=\"lock.Release: *errors.errorString\""))
 	})
 }
 

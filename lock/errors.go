@@ -13,11 +13,11 @@ var (
 	ErrLeaseExpired error = fault.LockLeaseLost
 	// ErrInsideTransaction refuses to take or to give back a lock under a context that carries an open transaction: whoever got the key next would
 	// not see what that transaction is about to commit.
-	ErrInsideTransaction = errors.New("lock: the context carries an open transaction; acquire before it begins and release after it has ended, as Do does, or use InTx")
+	ErrInsideTransaction error = fault.Text("lock: the context carries an open transaction; acquire before it begins and release after it has ended, as Do does, or use InTx")
 	// ErrAlreadyHeld refuses to take a key under the context of the lease that holds it, which could only wait for itself.
-	ErrAlreadyHeld = errors.New("lock: this context's own lease holds the key; locks are not reentrant, so pass the lease down")
+	ErrAlreadyHeld error = fault.Text("lock: this context's own lease holds the key; locks are not reentrant, so pass the lease down")
 
-	errReleased = errors.New("lock: the lease was released; acquire a new one")
+	errReleased error = fault.Text("lock: the lease was released; acquire a new one")
 )
 
 // canceled returns the error of a call whose context has ended, nil while it has not.
@@ -27,9 +27,9 @@ func canceled(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(cause, err):
-		return fmt.Errorf("lock.Acquire: %w", cause)
+		return fault.Textf("lock.Acquire: %w", cause)
 	default:
-		return fmt.Errorf("lock.Acquire: %w: %w", err, cause)
+		return fault.Textf("lock.Acquire: %w: %w", err, cause)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,7 +32,7 @@ type TxConn interface {
 func InTx(ctx context.Context, t *tx.Tx, wait time.Duration, keys ...string) error {
 	conn, err := tx.Unwrap(t)
 	if err != nil {
-		return fmt.Errorf("lock.InTx: %w", err)
+		return fault.Textf("lock.InTx: %w", err)
 	}
 	if err := t.Err(); err != nil {
 		return err
@@ -42,15 +40,15 @@ func InTx(ctx context.Context, t *tx.Tx, wait time.Duration, keys ...string) err
 	store, ok := conn.(TxConn)
 	switch {
 	case !ok:
-		return errors.New("lock.InTx: the transaction's store has no locks that end with it; begin it with a tx.Runner of adapter/postgres")
+		return fault.Text("lock.InTx: the transaction's store has no locks that end with it; begin it with a tx.Runner of adapter/postgres")
 	case wait < 0:
-		return fmt.Errorf("lock.InTx: wait is %s; it must be positive, or 0 to try once", wait)
+		return fault.Textf("lock.InTx: wait is %s; it must be positive, or 0 to try once", wait)
 	case len(keys) == 0:
 		return nil
 	}
 	got, err := store.LockTx(ctx, ordered(keys), wait)
 	if err == nil && !got {
-		err = fault.New(fault.LockAcquisitionTimeout, "lock.InTx", fmt.Errorf("not free within %s", wait))
+		err = fault.New(fault.LockAcquisitionTimeout, "lock.InTx", fault.Textf("not free within %s", wait))
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -96,7 +95,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		return fault.New(fault.LockLeaseLost, "lock.Release", err)
 	case err != nil:
 		l.doubtful = true
-		return fmt.Errorf("lock.Release: %w", err)
+		return fault.Textf("lock.Release: %w", err)
 	case freed == Released, freed == Lost && l.doubtful && !l.overran: // the latter by the release whose answer was lost
 	default:
 		l.report(ctx)

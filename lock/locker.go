@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
@@ -79,7 +80,7 @@ func (l *Locker) Do(ctx context.Context, key string, o *AcquireOptions, fn func(
 		case returned && err == nil:
 			err = failed
 		default:
-			l.opts.Logger.WarnContext(ctx, "a lock could not be given back in order after work that failed", "key", lease.key.Display(), "cause", failed)
+			l.opts.Logger.WarnContext(ctx, "a lock could not be given back in order after work that failed", "key", lease.key.Display(), "error", fault.Reason(failed))
 		}
 	}()
 	held, cancel := lease.Context(ctx)

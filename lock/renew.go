@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"caskeleton.dev/fault"
@@ -28,7 +27,7 @@ func (l *Lease) renew(ctx context.Context, lease, patience time.Duration) error 
 	ctx, done := l.Context(ctx) // a release does not wait for what is of no use any more
 	defer done()
 	if ctx.Err() != nil {
-		return fmt.Errorf("lock.Renew: %w", context.Cause(ctx))
+		return fault.Textf("lock.Renew: %w", context.Cause(ctx))
 	}
 	sent := time.Now()
 	fresh := sent.Add(lease - margin(lease))
@@ -41,7 +40,7 @@ func (l *Lease) renew(ctx context.Context, lease, patience time.Duration) error 
 	renewed, err := call(ctx, min(left, patience), func(ctx context.Context) (bool, error) { return l.locker.driver.Renew(ctx, l.key, l.token, lease) })
 	switch {
 	case err != nil:
-		return fmt.Errorf("lock.Renew: %w", err)
+		return fault.Textf("lock.Renew: %w", err)
 	case !renewed:
 		l.finish(ErrLeaseExpired)
 		l.report(ctx)
@@ -70,7 +69,7 @@ func (l *Lease) KeepAlive(ctx context.Context) error {
 		}
 		err := l.renew(ctx, length, length/3)
 		if err != nil && l.ctx.Err() == nil && ctx.Err() == nil {
-			l.locker.opts.Logger.WarnContext(ctx, "a lock's lease could not be renewed; trying again while it lasts", "key", l.key.Display(), "cause", err)
+			l.locker.opts.Logger.WarnContext(ctx, "a lock's lease could not be renewed; trying again while it lasts", "key", l.key.Display(), "error", fault.Reason(err))
 		}
 	}
 }

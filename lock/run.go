@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 )
 
@@ -32,7 +33,7 @@ func (l *Locker) Run(ctx context.Context) error {
 			return nil
 		default:
 		}
-		l.opts.Logger.WarnContext(ctx, "releases of locks in other processes are not heard, so waiters poll; listening again", "pause", pause, "cause", err)
+		l.opts.Logger.WarnContext(ctx, "releases of locks in other processes are not heard, so waiters poll; listening again", "pause", pause, "error", fault.Reason(err))
 		select {
 		case <-ctx.Done():
 			return nil

@@ -86,7 +86,7 @@ func TestListeningIsTakenUpAgain(t *testing.T) {
 		}
 		at = times()
 		require.LessOrEqual(b, at[21].Sub(at[20]), time.Second+100*time.Millisecond, "one that worked makes the next pause short")
-		require.GreaterOrEqual(b, log.lines("level=WARN", "cause=boom"), 20)
+		require.GreaterOrEqual(b, log.lines("level=WARN", "error=*errors.errorString"), 20)
 		stop()
 	})
 }

@@ -3,9 +3,9 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 )
 
@@ -76,7 +76,7 @@ func (a *attempt) try(ctx context.Context) (*Lease, Holder, error) {
 		if ok {
 			return lease, Holder{}, nil
 		}
-		err = errors.New("the store's answer took longer than the lease it granted")
+		err = fault.Text("the store's answer took longer than the lease it granted")
 	}
 	a.giveBack(ctx)
 	return nil, Holder{}, a.failed(ctx, err)
@@ -129,7 +129,7 @@ func (a *attempt) failed(ctx context.Context, err error) error {
 	if a.held && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(a.deadline) {
 		return timedOut(a.key)
 	}
-	return fmt.Errorf("lock.Acquire: %w", err)
+	return fault.Textf("lock.Acquire: %w", err)
 }
 
 // giveBack releases what a request with an unknown outcome may have got.
@@ -138,6 +138,6 @@ func (a *attempt) giveBack(ctx context.Context) {
 	_, err := call(ctx, answerTimeout, func(ctx context.Context) (Freed, error) { return a.locker.driver.Release(ctx, a.key, a.token) })
 	if err != nil {
 		a.locker.opts.Logger.WarnContext(ctx, "a lock that may have been granted could not be given back; its lease will end it",
-			"key", a.key.Display(), "lease", a.bounds.Lease, "cause", err)
+			"key", a.key.Display(), "lease", a.bounds.Lease, "error", fault.Reason(err))
 	}
 }

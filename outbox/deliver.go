@@ -1,22 +1,17 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/internal/failpoint"
 )
-
-// failureBytes bounds what is kept of a publisher's error.
-const failureBytes = 500
 
 // deliverer publishes what was claimed, each lane in a goroutine of its own, and passes the outcome on to be settled.
 type deliverer struct {
@@ -73,7 +68,7 @@ func (d *deliverer) publish(work context.Context, c Claim, start time.Time) Sett
 		failpoint.Hit(failpoint.AfterPublish)
 	}
 	if acked < 0 || acked > len(c.Run) {
-		acked, err = 0, fmt.Errorf("the publisher named %d of %d events as stored", acked, len(c.Run))
+		acked, err = 0, fault.Textf("the publisher named %d of %d events as stored", acked, len(c.Run))
 	}
 	d.metrics.published.Add(work, int64(acked))
 	s := Settlement{Claim: c, Acked: acked}
@@ -84,7 +79,7 @@ func (d *deliverer) publish(work context.Context, c Claim, start time.Time) Sett
 		s.GiveBack = acked == 0
 	case errors.Is(err, ErrBrokerDown):
 		if d.broker.trip() { // no lane keeps this error, since no event is at fault
-			d.opts.Logger.WarnContext(ctx, "outbox broker is down or refused; the relay pauses and goes on trying", "error", printable(err.Error()))
+			d.opts.Logger.WarnContext(ctx, "outbox broker is down or refused; the relay pauses and goes on trying", "error", fault.Reason(err))
 		}
 		d.metrics.failed(work, reasonBrokerDown)
 		s.GiveBack = acked == 0
@@ -96,13 +91,13 @@ func (d *deliverer) publish(work context.Context, c Claim, start time.Time) Sett
 }
 
 // errPanic is what a publish that panicked ends with.
-var errPanic = errors.New("the publisher panicked")
+var errPanic error = fault.Text("the publisher panicked")
 
 func (d *deliverer) call(ctx context.Context, run []Event) (acked int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			d.opts.Logger.ErrorContext(ctx, "outbox publisher panicked", "panic_type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-			acked, err = 0, fmt.Errorf("%w: a value of type %T", errPanic, v) // the value itself may be what nobody may log
+			acked, err = 0, fault.Textf("%w: a value of type %T", errPanic, v) // the value itself may be what nobody may log
 		}
 	}()
 	return d.publisher.Publish(ctx, run)
@@ -113,7 +108,7 @@ func (d *deliverer) fail(ctx context.Context, s *Settlement, err error) {
 	reason := reasonError
 	switch {
 	case err == nil:
-		err = fmt.Errorf("the publisher named %d of %d events as stored, and gave no reason", s.Acked, len(s.Claim.Run))
+		err = fault.Textf("the publisher named %d of %d events as stored, and gave no reason", s.Acked, len(s.Claim.Run))
 	case errors.Is(err, errPanic):
 		reason = reasonPanic
 	case ctx.Err() != nil:
@@ -123,7 +118,7 @@ func (d *deliverer) fail(ctx context.Context, s *Settlement, err error) {
 	if s.Acked > 0 {
 		attempt = 1 // what failed is not the head that was claimed
 	}
-	s.Failure, s.Retry = printable(err.Error()), d.retry(attempt)
+	s.Failure, s.Retry = fault.Reason(err), d.retry(attempt)
 	d.metrics.failed(ctx, reason)
 	if attempt&(attempt-1) == 0 { // 1, 2, 4, ...: the lane keeps the last error of the others
 		e := s.Claim.Run[s.Acked]
@@ -134,16 +129,4 @@ func (d *deliverer) fail(ctx context.Context, s *Settlement, err error) {
 
 func (d *deliverer) retry(attempt int) time.Duration {
 	return backoff.Full(backoff.Bound(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
-}
-
-// printable makes text fit for a text column and a line of a log: bounded, valid UTF-8, without control characters, and not empty, which
-// would read as no failure.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text[:min(len(text), failureBytes)], ""))
-	return cmp.Or(strings.TrimSpace(text), "the publisher's error has no text")
 }

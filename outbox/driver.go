@@ -37,7 +37,7 @@ type ClaimRequest struct {
 type Settlement struct {
 	Claim    Claim
 	Acked    int           // how many of the run the broker named as stored, from the first on
-	Failure  string        // why the next one was not, in words for operators: storable, one line, 500 bytes at most; "" if none failed
+	Failure  string        // why the next one was not, as fault.Reason says it: storable, one line, 500 bytes at most; "" if none failed
 	Retry    time.Duration // how long the failed head waits
 	GiveBack bool          // nothing was tried: the attempt does not count and the lane is due at once
 }

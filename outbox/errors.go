@@ -1,6 +1,6 @@
 package outbox
 
-import "errors"
+import "caskeleton.dev/fault"
 
 // ErrBrokerDown is what a publisher's error is where the broker as a whole cannot be reached or refuses everything.
-var ErrBrokerDown = errors.New("outbox: the broker is down")
+var ErrBrokerDown error = fault.Text("outbox: the broker is down")

@@ -22,6 +22,6 @@ func (h *health) note(ctx context.Context, err error) {
 		h.log.InfoContext(ctx, "outbox store works again", "call", h.call)
 	case err != nil && h.code != fault.CodeOf(err).String():
 		h.code = fault.CodeOf(err).String()
-		h.log.ErrorContext(ctx, "outbox store fails; the relay goes on trying", "call", h.call, "error", err)
+		h.log.ErrorContext(ctx, "outbox store fails; the relay goes on trying", "call", h.call, "error", fault.Reason(err))
 	}
 }

@@ -54,7 +54,7 @@ func TestABrokerThatIsDownIsLogged(t *testing.T) {
 			b.store.add(fmt.Sprintf("%03d", i), 1)
 		}
 		b.broker.be(func(context.Context, []outbox.Event) (int, error) {
-			return 0, fmt.Errorf("sync_always is false: %w", outbox.ErrBrokerDown)
+			return 0, fault.Textf("sync_always is false: %w", outbox.ErrBrokerDown)
 		})
 		b.start()
 		b.pass(30 * time.Second)

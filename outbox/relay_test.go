@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/outbox"
 )
 
@@ -43,7 +43,7 @@ func TestAFailedEventIsTriedAgainAndNothingOvertakesIt(t *testing.T) {
 			for i, e := range run {
 				if e.ID == "a-3" && failures < 5 {
 					failures++
-					return i, fmt.Errorf("refused\x00 for the %dth time \xff", failures)
+					return i, fault.Textf("refused\x00 for the %dth time \xff", failures)
 				}
 			}
 			return len(run), nil
@@ -62,7 +62,7 @@ func TestAFailedEventIsTriedAgainAndNothingOvertakesIt(t *testing.T) {
 		require.Len(t, failed, 5)
 		require.Equal(t, 2, failed[0].Acked, "what was stored before the failure is not sent again")
 		for i, s := range failed {
-			require.Equal(t, fmt.Sprintf("refused  for the %dth time", i+1), s.Failure, "the error is kept as text that can be stored")
+			require.Equal(t, fmt.Sprintf("refused  for the %dth time ", i+1), s.Failure, "the error is kept as text that can be stored")
 			if i > 0 {
 				require.Equal(t, 0, s.Acked)
 				require.Equal(t, i+1, s.Claim.Attempt)
@@ -103,14 +103,6 @@ func without(ids []string, id string) (rest []string) {
 		}
 	}
 	return rest
-}
-
-func TestPrintable(t *testing.T) {
-	require.Equal(t, "no é,  no bytes, one line", outbox.Printable("no é,\x00 no \xffbytes,\none line"))
-	require.Equal(t, strings.Repeat("x", 499), outbox.Printable(strings.Repeat("x", 499)+"é and more"))
-	for _, text := range []string{"", "\xff", "\x00\n"} {
-		require.NotEmpty(t, outbox.Printable(text), "a failure without words would read as none")
-	}
 }
 
 func TestAPublisherThatMisbehavesFailsItsRunOnly(t *testing.T) {

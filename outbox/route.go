@@ -2,8 +2,9 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"maps"
+
+	"caskeleton.dev/fault"
 )
 
 // Route returns a publisher that hands each event to the publisher of its type, and to fallback where its type has none; without a
@@ -24,7 +25,7 @@ func (r route) Publish(ctx context.Context, run []Event) (int, error) {
 		part := r.prefix(run[acked:])
 		p := r.of(part[0].Type)
 		if p == nil {
-			return acked, fmt.Errorf("outbox: no publisher for events of type %q; add one to the routes, or a fallback", part[0].Type)
+			return acked, fault.Textf("outbox: no publisher for events of type %q; add one to the routes, or a fallback", part[0].Type)
 		}
 		n, err := p.Publish(ctx, part)
 		if err != nil || n != len(part) {

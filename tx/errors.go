@@ -1,8 +1,6 @@
 package tx
 
 import (
-	"errors"
-
 	"caskeleton.dev/fault"
 )
 
@@ -15,9 +13,9 @@ var (
 	// ErrReadOnly refuses a write scope inside a read-only one, and is what a write statement there ends with.
 	ErrReadOnly error = fault.TXReadOnly
 	// ErrDone refuses the use of a transaction that has ended, or of a context that still carries one.
-	ErrDone = errors.New("tx: the transaction has ended; a Tx and the context given to fn must not outlive fn")
+	ErrDone error = fault.Text("tx: the transaction has ended; a Tx and the context given to fn must not outlive fn")
 	// ErrConcurrentUse refuses a statement or a scope that meets one of another goroutine.
-	ErrConcurrentUse = errors.New("tx: the transaction is in use by another goroutine; it belongs to one at a time, so run its statements one after the other, or give each goroutine a transaction of its own")
+	ErrConcurrentUse error = fault.Text("tx: the transaction is in use by another goroutine; it belongs to one at a time, so run its statements one after the other, or give each goroutine a transaction of its own")
 	// ErrJoined refuses what only whoever commits can promise, in a transaction that its caller began and commits.
-	ErrJoined = errors.New("tx: the caller began this transaction and commits it, so the outcome of its COMMIT is not the kit's to find out")
+	ErrJoined error = fault.Text("tx: the caller began this transaction and commits it, so the outcome of its COMMIT is not the kit's to find out")
 )

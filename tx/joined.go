@@ -2,17 +2,17 @@ package tx
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
+
+	"caskeleton.dev/fault"
 )
 
 // abortTimeout bounds what keeps a caller from committing what must not be.
 const abortTimeout = 5 * time.Second
 
 // ErrOpen refuses to say that a transaction has committed while it is open.
-var ErrOpen = errors.New("tx: the transaction is still open; call Committed after its COMMIT has succeeded")
+var ErrOpen error = fault.Text("tx: the transaction is still open; call Committed after its COMMIT has succeeded")
 
 // JoinedConn is the [Conn] of a transaction that its caller began. Its Commit and Rollback are never called.
 type JoinedConn interface {
@@ -48,14 +48,14 @@ func (j *Joined) Context(ctx context.Context, r *Runner) context.Context { retur
 func (j *Joined) Committed(ctx context.Context) error {
 	const op = "tx.Committed"
 	if _, err := Unwrap(j.t); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return fault.Textf("%s: %w", op, err)
 	}
 	if j.conn.Open(ctx) {
-		return fmt.Errorf("%s: %w", op, ErrOpen)
+		return fault.Textf("%s: %w", op, ErrOpen)
 	}
 	hooks, open := j.t.end()
 	if !open {
-		return fmt.Errorf("%s: %w", op, ErrDone)
+		return fault.Textf("%s: %w", op, ErrDone)
 	}
 	if err := j.t.verdict(op); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (c *core) resolve(ctx context.Context, conn Conn, unknown error) error {
 			return unknown
 		}
 		if backoff.Wait(ctx, backoff.Bound(firstLook, lastLook, look)) != nil {
-			c.log.ErrorContext(ctx, "outcome of a commit stays unknown", "error", err)
+			c.log.ErrorContext(ctx, "outcome of a commit stays unknown", "error", fault.Reason(err))
 			return unknown
 		}
 	}
@@ -75,15 +75,7 @@ func (c *core) resolve(ctx context.Context, conn Conn, unknown error) error {
 func notCommitted(unknown error) error {
 	const text = "COMMIT got no answer; it was looked up, and the transaction has not committed"
 	if e, ok := errors.AsType[*fault.Error](unknown); ok && e.Err != nil && !errors.Is(e.Err, fault.DBCommitUnknown) {
-		return fault.New(fault.DBUnavailable, "tx.Commit", &lostCommitError{text, e.Err})
+		return fault.New(fault.DBUnavailable, "tx.Commit", fault.Textf(text+": %w", e.Err))
 	}
-	return fault.New(fault.DBUnavailable, "tx.Commit", errors.New(text))
+	return fault.New(fault.DBUnavailable, "tx.Commit", fault.Text(text))
 }
-
-type lostCommitError struct {
-	text  string
-	cause error
-}
-
-func (e *lostCommitError) Error() string { return e.text + ": " + e.cause.Error() }
-func (e *lostCommitError) Unwrap() error { return e.cause }

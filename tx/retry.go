@@ -79,6 +79,6 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 		if backoff.Wait(ctx, wait) != nil {
 			return err
 		}
-		r.log.DebugContext(ctx, "transaction is run again", "attempt", attempt+1, "error", err)
+		r.log.DebugContext(ctx, "transaction is run again", "attempt", attempt+1, "error", fault.Reason(err))
 	}
 }

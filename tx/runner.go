@@ -106,7 +106,7 @@ func (r *Runner) active(ctx context.Context, op string) (*Tx, error) {
 		return nil, nil
 	}
 	if _, err := Unwrap(t); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, fault.Textf("%s: %w", op, err)
 	}
 	return t, nil
 }
@@ -132,7 +132,7 @@ func (r *Runner) InWrite(ctx context.Context, fn func(ctx context.Context, t *Tx
 	case t.isolation < r.opts.Isolation:
 		return errWeaker("tx.InWrite")
 	case t.Joined() && r.opts.Witness:
-		return fmt.Errorf("tx.InWrite: Options.Witness: %w", ErrJoined)
+		return fault.Textf("tx.InWrite: Options.Witness: %w", ErrJoined)
 	}
 	return t.join(ctx, func() error { return fn(ctx, t) })
 }
@@ -186,11 +186,11 @@ func (r *Runner) InNew(ctx context.Context, fn func(ctx context.Context, t *Tx) 
 
 // errReplica refuses to write where a replica is asked for.
 func errReplica(op string) error {
-	return fault.New(fault.TXReadOnly, op, errors.New("tx: Options.Replica is for InReadOnly alone: a replica takes no writes"))
+	return fault.New(fault.TXReadOnly, op, fault.Text("tx: Options.Replica is for InReadOnly alone: a replica takes no writes"))
 }
 
 func errWeaker(op string) error {
-	return fmt.Errorf("%s: the active transaction is less isolated than this call asks for; ask for it where the transaction begins", op)
+	return fault.Textf("%s: the active transaction is less isolated than this call asks for; ask for it where the transaction begins", op)
 }
 
 // once begins a transaction, runs fn in it and ends it.
@@ -241,10 +241,10 @@ func (r *Runner) abort(ctx context.Context, conn Conn, cause error) error {
 	err := conn.Rollback(ctx)
 	switch {
 	case errors.Is(err, fault.DBCommitUnknown):
-		r.log.ErrorContext(ctx, "the transaction was ended by SQL, and may have committed", "error", err, "cause", cause)
+		r.log.ErrorContext(ctx, "the transaction was ended by SQL, and may have committed", "error", fault.Reason(err), "cause", fault.Reason(cause))
 		return err
 	case err != nil:
-		r.log.WarnContext(ctx, "rollback failed, connection dropped", "error", err)
+		r.log.WarnContext(ctx, "rollback failed, connection dropped", "error", fault.Reason(err))
 	}
 	return cause
 }
@@ -254,7 +254,7 @@ func (c *core) runHooks(ctx context.Context, hooks []func(context.Context) error
 	ctx = c.with(context.WithoutCancel(ctx), nil)
 	for i, hook := range hooks {
 		if err := c.runHook(ctx, hook); err != nil {
-			c.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", err)
+			c.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", fault.Reason(err))
 		}
 	}
 }
@@ -265,10 +265,10 @@ func (c *core) runHook(ctx context.Context, hook func(context.Context) error) er
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		err := errors.New("the hook ended its goroutine")
+		err := error(fault.Text("the hook ended its goroutine"))
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("panic of type %T", p) // its value may hold what nobody may log
+				err = fault.Text(fmt.Sprintf("panic of type %T", p)) // its value may hold what nobody may log
 			}
 			ended <- err
 		}()

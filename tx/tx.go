@@ -2,7 +2,6 @@ package tx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -27,7 +26,7 @@ type Tx struct {
 // Unwrap returns the driver's connection, for the adapter that made it. It returns [ErrDone] after the end of the transaction.
 func Unwrap(t *Tx) (Conn, error) {
 	if t == nil {
-		return nil, errors.New("tx: no transaction was given (nil *tx.Tx); pass the one that fn received")
+		return nil, fault.Text("tx: no transaction was given (nil *tx.Tx); pass the one that fn received")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +133,7 @@ func (t *Tx) guard(ctx context.Context, fn func() error) error {
 	returned := false
 	defer func() {
 		if !returned {
-			t.forbid(ctx, errors.New("a scope panicked, or ended its goroutine"))
+			t.forbid(ctx, fault.Text("a scope panicked, or ended its goroutine"))
 		}
 	}()
 	err := fn()

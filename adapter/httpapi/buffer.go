@@ -2,12 +2,12 @@ package httpapi
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"caskeleton.dev/fault"
 )
 
 // buffer is a ResponseWriter that keeps a response whole, and remembers why one cannot be. It keeps it as net/http would send it: the header
@@ -27,7 +27,7 @@ func (b *buffer) WriteHeader(status int) {
 	switch {
 	case b.status != 0:
 	case status == http.StatusSwitchingProtocols:
-		_ = b.refuse(errors.New("httpapi: the response switches protocols, which cannot be replayed"))
+		_ = b.refuse(fault.Text("httpapi: the response switches protocols, which cannot be replayed"))
 	case status >= 100 && status < 200: // interim: it belongs to one exchange
 	default:
 		b.status = status
@@ -43,7 +43,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	case !bodyAllowed(b.status):
 		return 0, http.ErrBodyNotAllowed
 	case len(p) > b.limit-len(b.body):
-		return 0, b.refuse(fmt.Errorf("httpapi: the response is over Policy.MaxResponse, %d bytes", b.limit))
+		return 0, b.refuse(fault.Textf("httpapi: the response is over Policy.MaxResponse, %d bytes", b.limit))
 	}
 	b.body = append(b.body, p...)
 	return len(p), nil
@@ -51,12 +51,12 @@ func (b *buffer) Write(p []byte) (int, error) {
 
 // FlushError refuses: what is flushed would be read before it is stored.
 func (b *buffer) FlushError() error {
-	return b.refuse(fmt.Errorf("httpapi: the response is streamed, which cannot be replayed: %w", http.ErrNotSupported))
+	return b.refuse(fault.Textf("httpapi: the response is streamed, which cannot be replayed: %w", http.ErrNotSupported))
 }
 
 // Hijack refuses.
 func (b *buffer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return nil, nil, b.refuse(fmt.Errorf("httpapi: the connection is hijacked, which cannot be replayed: %w", http.ErrNotSupported))
+	return nil, nil, b.refuse(fault.Textf("httpapi: the connection is hijacked, which cannot be replayed: %w", http.ErrNotSupported))
 }
 
 func (b *buffer) refuse(err error) error {
@@ -72,7 +72,7 @@ func (b *buffer) response(method string) (*Response, error) {
 		b.WriteHeader(http.StatusOK)
 	}
 	if declared := b.sent.Get("Content-Length"); method != http.MethodHead && bodyAllowed(b.status) && declared != "" && declared != strconv.Itoa(len(b.body)) {
-		_ = b.refuse(fmt.Errorf("httpapi: the response has %d bytes and another Content-Length", len(b.body)))
+		_ = b.refuse(fault.Textf("httpapi: the response has %d bytes and another Content-Length", len(b.body)))
 	}
 	if method != http.MethodHead || len(b.body) > 0 {
 		b.sent.Del("Content-Length") // the body tells
@@ -92,4 +92,4 @@ func (b *buffer) response(method string) (*Response, error) {
 	return res, res.validate()
 }
 
-var errTrailers = errors.New("httpapi: the response has trailers, which cannot be replayed")
+var errTrailers error = fault.Text("httpapi: the response has trailers, which cannot be replayed")

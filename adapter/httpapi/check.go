@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"caskeleton.dev/fault"
 )
 
 // Check is one thing that readiness depends on, or that it reports.
@@ -57,7 +59,7 @@ func (c *checkRunner) run(ctx context.Context) error {
 func (c *checkRunner) fly(ctx context.Context, f *flight) {
 	defer func() {
 		if v := recover(); v != nil {
-			f.err = fmt.Errorf("the probe panicked with a %T", v)
+			f.err = fault.Text(fmt.Sprintf("the probe panicked with a %T", v))
 		}
 		c.mu.Lock()
 		c.flight = nil
@@ -71,7 +73,7 @@ func (c *checkRunner) fly(ctx context.Context, f *flight) {
 	}
 }
 
-func (c *checkRunner) late() error { return fmt.Errorf("no answer within %v", c.timeout) }
+func (c *checkRunner) late() error { return fault.Text(fmt.Sprintf("no answer within %v", c.timeout)) }
 
 // logChange logs that a check began to fail, or to pass again, and is silent while nothing changes.
 func (c *checkRunner) logChange(ctx context.Context, err error) {
@@ -82,7 +84,7 @@ func (c *checkRunner) logChange(ctx context.Context, err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		c.log.LogAttrs(ctx, slog.LevelWarn, "health check failing", slog.String("check", c.Name), slog.String("cause", text(err)))
+		c.log.LogAttrs(ctx, slog.LevelWarn, "health check failing", slog.String("check", c.Name), slog.String("error", fault.Reason(err)))
 	default:
 		c.log.LogAttrs(ctx, slog.LevelInfo, "health check passing again", slog.String("check", c.Name))
 	}

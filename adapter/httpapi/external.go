@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 )
 
 // errNoEffect ends an operation of which nothing took effect, and whose answer is not stored.
-var errNoEffect = fmt.Errorf("%w: %w", errRefused, idempotency.ErrNoEffect)
+var errNoEffect = fault.Textf("%w: %w", errRefused, idempotency.ErrNoEffect)
 
 // External guards any handler by the Idempotency-Key of each request, for effects outside of the database, such as a charge at a payment
 // provider. The body is read, bounded, and fingerprinted; that the operation is EXECUTING is committed; the handler runs, with no

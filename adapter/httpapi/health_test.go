@@ -64,7 +64,7 @@ func TestReadinessThroughALife(t *testing.T) {
 	failing := log.lines(t, "health check failing")
 	require.Len(t, failing, 1, "only a change is news")
 	require.Equal(t, "database", failing[0]["check"])
-	require.Equal(t, down.Error(), failing[0]["cause"])
+	require.Equal(t, "*errors.errorString", failing[0]["error"], "its text names a host")
 	database.Store(nil)
 	is(200, `{"status":"ready"}`)
 	require.Len(t, log.lines(t, "health check passing again"), 1)

@@ -42,7 +42,7 @@ var noNull = json.UnmarshalFromFunc(func(d *jsontext.Decoder, v any) error {
 // A v that cannot be decoded into is [fault.Internal]. After an error *v may be half filled.
 func Decode(body []byte, v any) error {
 	if t := reflect.ValueOf(v); t.Kind() != reflect.Pointer || t.IsNil() {
-		return fault.New(fault.Internal, decodeOp, fmt.Errorf("%T is not a pointer to decode into", v))
+		return fault.New(fault.Internal, decodeOp, fault.Textf("%T is not a pointer to decode into", v))
 	}
 	if err := scan(body); err != nil {
 		return err
@@ -61,7 +61,7 @@ func Decode(body []byte, v any) error {
 	}
 	want, ok := expected(e.GoType)
 	if !ok {
-		return fault.New(fault.Internal, decodeOp, fmt.Errorf("%v cannot hold JSON", e.GoType))
+		return fault.New(fault.Internal, decodeOp, fault.Textf("%v cannot hold JSON", e.GoType))
 	}
 	return refuse(path, "is not "+want, "send "+want)
 }

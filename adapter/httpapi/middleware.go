@@ -61,7 +61,7 @@ func recovered(t *tracker, r *http.Request, log *slog.Logger, v any) (abort bool
 		slog.String("stack", string(debug.Stack())),
 	}
 	if e, ok := v.(runtime.Error); ok { // made by the runtime out of types, indexes and lengths
-		attrs = append(attrs, slog.String("cause", e.Error()))
+		attrs = append(attrs, slog.String("error", fault.Reason(e)))
 	}
 	log.LogAttrs(r.Context(), slog.LevelError, "handler panicked", attrs...)
 	t.code = fault.Internal.String()

@@ -107,10 +107,10 @@ func TestAccessLog(t *testing.T) {
 func TestErrorLog(t *testing.T) {
 	s := serve(t, func(m *httpapi.Mux) {
 		m.HandleFunc("GET /ours", func(http.ResponseWriter, *http.Request) error {
-			return fault.New(fault.DBServerFault, "postgres.Exec", errors.New("SQLSTATE 53100"))
+			return fault.New(fault.DBServerFault, "postgres.Exec", fault.Text("SQLSTATE 53100"))
 		})
 		m.HandleFunc("GET /wrapped", func(http.ResponseWriter, *http.Request) error {
-			return fmt.Errorf("place: %w", fault.New(fault.DBCheckViolation, "postgres.Exec", errors.New("SQLSTATE 23514")))
+			return fmt.Errorf("place: %w", fault.New(fault.DBCheckViolation, "postgres.Exec", fault.Text("SQLSTATE 23514")))
 		})
 	})
 	s.do(t, "GET", "/ours", "", "X-Request-Id", "r-1")
@@ -122,21 +122,21 @@ func TestErrorLog(t *testing.T) {
 		delete(lines[i], "msg")
 	}
 	require.Equal(t, []map[string]any{
-		{"level": "ERROR", "code": "DB_SERVER_FAULT", "status": 500.0, "request_id": "r-1", "op": "postgres.Exec", "cause": "SQLSTATE 53100", "hint": "PostgreSQL itself failed: disk, memory, configuration or corruption. Read the server's log at once."},
-		{"level": "INFO", "code": "DB_CHECK_VIOLATION", "status": 422.0, "request_id": "r-2", "op": "postgres.Exec", "cause": "place: postgres.Exec: DB_CHECK_VIOLATION: SQLSTATE 23514"},
+		{"level": "ERROR", "code": "DB_SERVER_FAULT", "status": 500.0, "request_id": "r-1", "error": "postgres.Exec: DB_SERVER_FAULT: SQLSTATE 53100", "hint": "PostgreSQL itself failed: disk, memory, configuration or corruption. Read the server's log at once."},
+		{"level": "INFO", "code": "DB_CHECK_VIOLATION", "status": 422.0, "request_id": "r-2", "error": "postgres.Exec: DB_CHECK_VIOLATION: SQLSTATE 23514"},
 	}, lines)
 }
 
 func TestPanics(t *testing.T) {
 	s := serve(t, func(m *httpapi.Mux) {
-		m.HandleFunc("GET /early", func(http.ResponseWriter, *http.Request) error { panic("canary") })
+		m.HandleFunc("GET /early", func(http.ResponseWriter, *http.Request) error { panic(canary) })
 		m.HandleFunc("GET /runtime", func(_ http.ResponseWriter, r *http.Request) error {
 			_ = make([]int, 2)[len(r.URL.Path)]
 			return nil
 		})
 		m.HandleFunc("POST /late", func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(http.StatusOK)
-			panic(errors.New("canary"))
+			panic(errors.New(canary))
 		})
 		m.HandleFunc("POST /abort", func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
 	})
@@ -159,9 +159,9 @@ func TestPanics(t *testing.T) {
 	require.Equal(t, "string", lines[0]["panic_type"])
 	require.Equal(t, "GET /early", lines[0]["route"])
 	require.Contains(t, lines[0]["stack"], "middleware_test.go")
-	require.Equal(t, "runtime error: index out of range [8] with length 2", lines[1]["cause"])
+	require.Equal(t, "runtime error: index out of range [8] with length 2", lines[1]["error"])
 	require.Equal(t, "*errors.errorString", lines[2]["panic_type"])
-	require.NotContains(t, s.log.String(), "canary")
+	require.NotContains(t, s.log.String(), canary)
 
 	access := s.log.lines(t, "request")
 	require.Len(t, access, 4)

@@ -102,7 +102,7 @@ func TestErrorAfterTheResponseBegan(t *testing.T) {
 			if err := http.NewResponseController(w).Flush(); err != nil {
 				return err
 			}
-			return fault.New(fault.DBServerFault, "orders.List", errors.New("row 3"))
+			return fault.New(fault.DBServerFault, "orders.List", fault.Text("row 3"))
 		})
 	})
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL, nil)
@@ -114,7 +114,7 @@ func TestErrorAfterTheResponseBegan(t *testing.T) {
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, "half an ans", string(body))
 	s.Close()
-	require.Equal(t, "row 3", s.log.lines(t, "request failed")[0]["cause"])
+	require.Equal(t, "orders.List: DB_SERVER_FAULT: row 3", s.log.lines(t, "request failed")[0]["error"])
 	access := s.log.lines(t, "request")[0]
 	require.Equal(t, true, access["aborted"])
 	require.Equal(t, "DB_SERVER_FAULT", access["code"])
@@ -185,7 +185,7 @@ func TestWriteProblemWithoutError(t *testing.T) {
 	rec := httptest.NewRecorder()
 	httpapi.WriteProblem(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), nil, log.logger())
 	require.Equal(t, 500, rec.Code)
-	require.Equal(t, "WriteProblem was called without an error", log.lines(t, "request failed")[0]["cause"])
+	require.Equal(t, "WriteProblem was called without an error", log.lines(t, "request failed")[0]["error"])
 }
 
 func TestCancelledByUsIsOurFailure(t *testing.T) {

@@ -3,13 +3,13 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"caskeleton.dev/fault"
 )
 
 // storedHeaders are what a stored answer keeps: what the body and the resource are. Everything else belongs to one exchange, such as
@@ -30,7 +30,7 @@ type Response struct {
 func JSON(status int, v any) (*Response, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("httpapi: the answer is not JSON: %w", err)
+		return nil, fault.Textf("httpapi: the answer is not JSON: %w", err)
 	}
 	return &Response{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
 }
@@ -38,9 +38,9 @@ func JSON(status int, v any) (*Response, error) {
 func (r *Response) validate() error {
 	switch {
 	case r.Status < 200 || r.Status > 599:
-		return fmt.Errorf("httpapi: the response has status %d; use 200 to 599", r.Status)
+		return fault.Textf("httpapi: the response has status %d; use 200 to 599", r.Status)
 	case len(r.Body) > 0 && !bodyAllowed(r.Status):
-		return fmt.Errorf("httpapi: the response has status %d and a body of %d bytes; that status has none", r.Status, len(r.Body))
+		return fault.Textf("httpapi: the response has status %d and a body of %d bytes; that status has none", r.Status, len(r.Body))
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func (r *Response) UnmarshalBinary(data []byte) error {
 	data, formed := bytes.CutPrefix(data, []byte(answerForm+" "))
 	line, body, whole := bytes.Cut(data, []byte{'\n'})
 	if !formed || !whole {
-		return errors.New("httpapi: not a stored response; one that settles an operation needs a status")
+		return fault.Text("httpapi: not a stored response; one that settles an operation needs a status")
 	}
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
-		return fmt.Errorf("httpapi: not a stored response: %w", err)
+		return fault.Textf("httpapi: not a stored response: %w", err)
 	}
 	*r = Response{Status: h.Status, Header: http.Header{}, Body: bytes.Clone(body)}
 	maps.Copy(r.Header, h.Header)

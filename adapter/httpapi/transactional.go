@@ -18,7 +18,7 @@ type Request struct {
 }
 
 // errRefused ends an operation whose answer is a refusal that is not stored.
-var errRefused = errors.New("httpapi: refused")
+var errRefused error = fault.Text("httpapi: refused")
 
 // Transactional guards h by the Idempotency-Key of each request. The body is read, bounded, and fingerprinted; then h runs in a transaction
 // that stores its response as its last statement; and only after COMMIT is the response written. A repeat is answered from the store,
@@ -70,7 +70,7 @@ func (p Policy) transact(w http.ResponseWriter, r *http.Request, g *idempotency.
 		case err != nil:
 			res = NewProblem(context.Background(), err).response() // without the id of this one request
 		case res == nil:
-			return Response{}, errors.New("httpapi: the handler returned neither a response nor an error")
+			return Response{}, fault.Text("httpapi: the handler returned neither a response nor an error")
 		}
 		if err := res.validate(); err != nil {
 			return Response{}, err

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
@@ -144,11 +144,11 @@ func (d *Records) Enroll(ctx context.Context, current string, checks map[string]
 	defer d.mu.Unlock()
 	for version, known := range d.versions {
 		if check, ok := checks[version]; !ok || !bytes.Equal(check, known) {
-			return fmt.Errorf("%w: that of version %s", idempotency.ErrOtherSecret, version)
+			return fault.Textf("%w: that of version %s", idempotency.ErrOtherSecret, version)
 		}
 	}
 	if _, ok := d.versions[current]; !ok && len(d.versions) > 0 {
-		return fmt.Errorf("%w, and not that of version %s: let all instances accept it first", idempotency.ErrOtherSecret, current)
+		return fault.Textf("%w, and not that of version %s: let all instances accept it first", idempotency.ErrOtherSecret, current)
 	}
 	maps.Copy(d.versions, checks)
 	return nil

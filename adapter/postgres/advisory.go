@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"caskeleton.dev/fault"
@@ -40,9 +39,9 @@ func (c *conn) LockTx(ctx context.Context, keys []int64, wait time.Duration) (bo
 	}
 	switch {
 	case c.server().TxStatus() == txFailed:
-		return false, fault.New(fault.TXRollbackOnly, op, errors.New("a statement has failed, and nothing runs in the transaction any more"))
+		return false, fault.New(fault.TXRollbackOnly, op, fault.Text("a statement has failed, and nothing runs in the transaction any more"))
 	case wait >= c.statement:
-		return false, fmt.Errorf("postgres: wait is %s, and statement_timeout, %s, ends the statement that waits; shorten it, or raise StatementTimeout",
+		return false, fault.Textf("postgres: wait is %s, and statement_timeout, %s, ends the statement that waits; shorten it, or raise StatementTimeout",
 			wait, c.statement)
 	}
 	if got, err := c.tryLocks(ctx, keys); got || err != nil || wait == 0 {

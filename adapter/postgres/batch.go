@@ -2,11 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"caskeleton.dev/fault"
 )
 
 // Batcher sends several statements in one round trip. A [*DB] does, each batch in an implicit transaction, and so does what
@@ -52,7 +53,7 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if results.Tx() != nil {
 		_ = results.Close()
 		pooled.Release() // destroys it: the transaction is open
-		return pgx.FailedBatchResults(b, errors.New("postgres: a batch must not begin a transaction; use tx.Runner and Querier"))
+		return pgx.FailedBatchResults(b, fault.Text("postgres: a batch must not begin a transaction; use tx.Runner and Querier"))
 	}
 	return &batch{
 		BatchResults: results,

@@ -40,13 +40,13 @@ func (c *conn) Commit(ctx context.Context) error {
 	case notCommitted:
 		return c.translate(ctx, "postgres.Commit", err)
 	}
-	d := diagnose(err)
-	c.db.log.WarnContext(ctx, "outcome of a commit is unknown", "cause", d)
-	return fault.New(fault.DBCommitUnknown, "postgres.Commit", d)
+	lost := fault.New(fault.DBCommitUnknown, "postgres.Commit", diagnose(err))
+	c.db.log.WarnContext(ctx, "outcome of a commit is unknown", "error", fault.Reason(lost))
+	return lost
 }
 
 // errEndedBySQL is a misuse whose outcome cannot be told: COMMIT would be answered as if all were well.
-var errEndedBySQL = errors.New("postgres: a statement in fn ended the transaction; leave COMMIT and ROLLBACK to the runner")
+var errEndedBySQL error = fault.Text("postgres: a statement in fn ended the transaction; leave COMMIT and ROLLBACK to the runner")
 
 // What ReadyForQuery says of the session: no transaction is open, or a failed one, in which nothing runs before its rollback.
 const (

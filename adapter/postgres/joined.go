@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -87,7 +86,7 @@ func (c *joined) Abort(ctx context.Context) {
 }
 
 // errNotOurs is never seen: a runner ends only what it began.
-var errNotOurs = fmt.Errorf("postgres: %w", tx.ErrJoined)
+var errNotOurs = fault.Textf("postgres: %w", tx.ErrJoined)
 
 // Commit implements [tx.Conn].
 func (c *joined) Commit(context.Context) error { return errNotOurs }
@@ -159,7 +158,7 @@ func (c *joined) translate(ctx context.Context, op string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
-		return fmt.Errorf("%s: %w", op, tx.ErrDone)
+		return fault.Textf("%s: %w", op, tx.ErrDone)
 	}
 	if pg, ok := serverError(err); ok && pg.Code == pgerrcode.ReadOnlySQLTransaction && c.writesRefused() {
 		return fault.New(fault.TXReadOnly, op, diagnose(err))

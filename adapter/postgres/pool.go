@@ -135,7 +135,7 @@ func (db *DB) check(ctx context.Context) error {
 func checkVersion(version string) error {
 	var major int // "16.4 (Debian 16.4-1)" and "18beta1" both begin with it
 	if _, err := fmt.Sscanf(version, "%d", &major); err != nil || major < MinVersion {
-		return fmt.Errorf("postgres: the server is version %q; PostgreSQL %d or later is required", version, MinVersion)
+		return fault.Textf("postgres: the server is version %q; PostgreSQL %d or later is required", version, MinVersion)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (db *DB) acquire(ctx context.Context, op string) (*pgxpool.Conn, error) {
 		db.metrics.wasExhausted(ctx)
 		s := db.pool.Stat()
 		return nil, fault.New(fault.DBPoolExhausted, op,
-			fmt.Errorf("no connection became free within %s; %d of %d are in use", db.cfg.AcquireTimeout, s.AcquiredConns(), s.MaxConns()))
+			fault.Textf("no connection became free within %s; %d of %d are in use", db.cfg.AcquireTimeout, s.AcquiredConns(), s.MaxConns()))
 	}
 	return nil, db.classifier.Translate(ctx, op, err)
 }
@@ -214,7 +214,7 @@ func (db *DB) Close(ctx context.Context) error {
 	select {
 	case <-db.drained:
 	case <-ctx.Done():
-		return fmt.Errorf("postgres.Close: %d connections are still in use: %w", db.pool.Stat().AcquiredConns(), ctx.Err())
+		return fault.Textf("postgres.Close: %d connections are still in use: %w", db.pool.Stat().AcquiredConns(), ctx.Err())
 	}
 	return errors.Join(db.replica.close(ctx), db.metrics.gauges.Unregister())
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
 // ErrPooler means that a session which must be the caller's own leads through a pooler: others would get its settings, or it would lose them.
-var ErrPooler = errors.New("postgres: a pooler stands between the service and the server")
+var ErrPooler error = fault.Text("postgres: a pooler stands between the service and the server")
 
 // MetPooler reports whether a connection that had to be direct failed for the pooler that it met: for its pid ([Direct]), or because the
 // pooler, as PgBouncer does, refuses startup parameters that it does not keep.

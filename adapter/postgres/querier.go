@@ -44,7 +44,7 @@ func Querier(t *tx.Tx) (DBTX, error) {
 	return nil, errOtherDriver
 }
 
-var errOtherDriver = errors.New("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
+var errOtherDriver error = fault.Text("postgres: the transaction was begun by another driver; use a runner made with this package's DB")
 
 // connOf returns the connection of a transaction that this package began.
 func connOf(t *tx.Tx) (*conn, error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"caskeleton.dev/fault"
 )
 
 // A SET without LOCAL stays on the session, and would be that of whoever gets the connection next: their role, their limits, their
@@ -27,7 +29,7 @@ func (db *DB) restore(ctx context.Context, pooled *pgxpool.Conn) {
 		_, err = server.Exec(ctx, restoreSQL).ReadAll()
 	}
 	if err != nil {
-		db.log.WarnContext(ctx, "connection discarded, what SQL has set on it could not be taken back", "cause", diagnose(err))
+		db.log.WarnContext(ctx, "connection discarded, what SQL has set on it could not be taken back", "error", fault.Reason(err))
 		_ = pooled.Conn().Close(ctx)
 	}
 }

@@ -1,11 +1,11 @@
 package postgres
 
 import (
-	"errors"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"caskeleton.dev/fault"
 )
 
 // rows translates the errors of pgx's rows, many of which come only with the first row or the end.
@@ -97,7 +97,7 @@ func (r row) Scan(dest ...any) error {
 	defer r.rows.Close()
 	for _, d := range dest {
 		if _, ok := d.(*pgtype.DriverBytes); ok {
-			return errors.New("postgres: *pgtype.DriverBytes is not valid after Scan of a single row; scan into []byte")
+			return fault.Text("postgres: *pgtype.DriverBytes is not valid after Scan of a single row; scan into []byte")
 		}
 	}
 	if !r.rows.Next() {

@@ -69,5 +69,5 @@ func TestAnUnknownOutcomeIsLogged(t *testing.T) {
 	exec(t, db, "select pg_terminate_backend($1)", pid)
 	waitGone(t, db, pid)
 	require.ErrorIs(t, c.Commit(t.Context()), fault.DBCommitUnknown)
-	require.Contains(t, log.String(), `level=WARN msg="outcome of a commit is unknown" cause.sqlstate=57P01`)
+	require.Contains(t, log.String(), `level=WARN msg="outcome of a commit is unknown" error="postgres.Commit: DB_COMMIT_UNKNOWN: sqlstate=57P01`)
 }

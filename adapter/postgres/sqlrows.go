@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"caskeleton.dev/fault"
 )
 
 // sqlRows are rows of database/sql behind pgx's interface. They have no raw values, and of their columns only the names.
@@ -77,9 +78,9 @@ func (b *sqlBatch) next() (*pgx.QueuedQuery, error) {
 	case b.err != nil:
 		return nil, b.err
 	case b.closed:
-		return nil, errors.New("postgres: the batch is closed")
+		return nil, fault.Text("postgres: the batch is closed")
 	case len(b.queued) == 0:
-		return nil, errors.New("postgres: the batch has no more results")
+		return nil, fault.Text("postgres: the batch has no more results")
 	}
 	first := b.queued[0]
 	b.queued = b.queued[1:]

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
@@ -69,5 +69,5 @@ func noWitness(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != pgerrcode.UndefinedTable {
 		return err
 	}
-	return fmt.Errorf("postgres: tx.Options.Witness needs caskeleton.commit_witness of the stream core; run the migrations: %w", err)
+	return fault.Textf("postgres: tx.Options.Witness needs caskeleton.commit_witness of the stream core; run the migrations: %w", err)
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
-	"fmt"
 	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/tx"
 )
 
@@ -23,7 +22,7 @@ type sqlHandle interface {
 }
 
 // ErrNoTransaction refuses a handle whose statements would commit by themselves.
-var ErrNoTransaction = errors.New("postgres: the handle is not in a transaction; begin one, and pass its handle instead of the pool's")
+var ErrNoTransaction error = fault.Text("postgres: the handle is not in a transaction; begin one, and pass its handle instead of the pool's")
 
 // Wrap makes the transaction of handle, which the caller began and will commit or roll back, one that the kit's stores can join:
 //
@@ -78,7 +77,7 @@ func joinedConn(handle any) (*joined, error) {
 		c.q = joinedSQL{c, plain(h)}
 	}
 	if c.q == nil || reflect.ValueOf(handle).Kind() == reflect.Pointer && reflect.ValueOf(handle).IsNil() {
-		return nil, fmt.Errorf("postgres: Wrap was given a %T; pass the open transaction: a pgx.Tx, or a handle with ExecContext and QueryContext (gorm: tx.Statement.ConnPool)", handle)
+		return nil, fault.Textf("postgres: Wrap was given a %T; pass the open transaction: a pgx.Tx, or a handle with ExecContext and QueryContext (gorm: tx.Statement.ConnPool)", handle)
 	}
 	return c, nil
 }

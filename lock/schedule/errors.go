@@ -1,8 +1,10 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
+
+	"caskeleton.dev/fault"
 )
 
 // PanicError is a panic in a job. Its text has the type of what was thrown, and no value.
@@ -13,7 +15,10 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic of type %T", e.Value) }
 
+// LogValue makes a panic log as its text.
+func (e *PanicError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
 var (
-	errGoexit  = errors.New("the job ended its goroutine")
-	errRunning = errors.New("schedule: this scheduler runs already; make one for each Run")
+	errGoexit  error = fault.Text("the job ended its goroutine")
+	errRunning error = fault.Text("schedule: this scheduler runs already; make one for each Run")
 )

@@ -27,6 +27,6 @@ func (h *health) note(ctx context.Context, err error) {
 		h.log.InfoContext(ctx, "schedule store works again")
 	case err != nil && h.code != fault.CodeOf(err).String():
 		h.code = fault.CodeOf(err).String()
-		h.log.ErrorContext(ctx, "schedule store fails; no job starts until it works", "error", err)
+		h.log.ErrorContext(ctx, "schedule store fails; no job starts until it works", "error", fault.Reason(err))
 	}
 }

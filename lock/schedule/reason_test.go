@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"caskeleton.dev/fault"
 )
 
 func TestAReasonHoldsNoValue(t *testing.T) {
 	for want, err := range map[string]error{
-		"INTERNAL: *errors.errorString":         errors.New("canary"),
-		"INTERNAL: panic of type string":        &PanicError{Value: "canary"},
-		"INTERNAL: the job ended its goroutine": errGoexit,
+		"*errors.errorString":         errors.New("canary"),
+		"panic of type string":        &PanicError{Value: "canary"},
+		"the job ended its goroutine": errGoexit,
 	} {
-		require.Equal(t, want, reason(err))
+		require.Equal(t, want, fault.Reason(err))
 	}
 }

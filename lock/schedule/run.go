@@ -68,7 +68,7 @@ func (s *Scheduler) run(ctx context.Context, j *job, c Claim, lease *lock.Lease)
 		err = lease.Release(settling)
 	}
 	if err != nil && outcome != Overran { // an overrun has been told
-		s.opts.Logger.WarnContext(ctx, "scheduled job's lock not given back; it expires", "job", j.Name, "slot", c.Slot, "reason", reason(err))
+		s.opts.Logger.WarnContext(ctx, "scheduled job's lock not given back; it expires", "job", j.Name, "slot", c.Slot, "error", fault.Reason(err))
 	}
 }
 
@@ -91,20 +91,17 @@ func call(ctx context.Context, fn func(context.Context) error) (err error) {
 
 // finish records how a slot ended, whether or not ctx has.
 func (s *Scheduler) finish(ctx context.Context, c Claim, o Outcome, err error) {
-	why := ""
-	if err != nil {
-		why = reason(err)
-	}
+	why := fault.Reason(err)
 	s.log(ctx, c, o, why, err)
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if err := s.driver.Finish(settling, c, o, why); err != nil {
-		s.opts.Logger.WarnContext(ctx, "scheduled job's end not recorded; it will look abandoned", "job", c.Job, "slot", c.Slot, "outcome", o, "reason", reason(err))
+		s.opts.Logger.WarnContext(ctx, "scheduled job's end not recorded; it will look abandoned", "job", c.Job, "slot", c.Slot, "outcome", o, "error", fault.Reason(err))
 	}
 }
 
 func (s *Scheduler) log(ctx context.Context, c Claim, o Outcome, why string, err error) {
-	args := []any{"job", c.Job, "slot", c.Slot, "outcome", o, "reason", why}
+	args := []any{"job", c.Job, "slot", c.Slot, "outcome", o, "error", why}
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		args = append(args, "stack", string(p.Stack))
 	}

@@ -221,8 +221,8 @@ func TestAFailingJobIsToldAndStopsNoOther(t *testing.T) {
 		after(250 * time.Second)
 		require.NoError(t, in.stopped())
 		require.Equal(t, []string{
-			"0: failed orders.Expire: DB_LOCK_TIMEOUT", "1: failed INTERNAL: panic of type string", "2: failed INTERNAL: the job ended its goroutine",
-			"3: failed INTERNAL: *fmt.wrapError", "4: succeeded",
+			"0: failed orders.Expire: DB_LOCK_TIMEOUT", "1: failed panic of type string", "2: failed the job ended its goroutine",
+			"3: failed *fmt.wrapError", "4: succeeded",
 		}, replaceAll(s.told(t, "job", began), "*errors.errorString", "*fmt.wrapError"))
 		require.Equal(t, []string{"0: succeeded", "1: succeeded", "2: succeeded", "3: succeeded", "4: succeeded"}, s.told(t, "good", began))
 		require.NotContains(t, in.log.String(), canary)
@@ -288,7 +288,7 @@ func TestToldToStopItEndsWhatRuns(t *testing.T) {
 		at := time.Now()
 		require.NoError(t, in.stopped())
 		require.Equal(t, at, time.Now(), "nothing to wait for")
-		require.Equal(t, []string{"0: stopped INTERNAL: *errors.errorString"}, s.told(t, "job", began))
+		require.Equal(t, []string{"0: stopped context canceled"}, s.told(t, "job", began))
 		require.Equal(t, []string{"0: succeeded"}, s.told(t, "done", began))
 		next := s.start(t, schedule.Options{}, job(func(context.Context) error { return nil }))
 		after(time.Minute)
@@ -301,7 +301,7 @@ func TestToldToStopItEndsWhatRuns(t *testing.T) {
 		require.EqualError(t, in.stopped(), "schedule: jobs have not returned 30s after their contexts ended: stubborn")
 		require.Equal(t, 30*time.Second, time.Since(at))
 		after(time.Minute)
-		require.Equal(t, "1: stopped INTERNAL: *errors.errorString", s.told(t, "stubborn", began)[0])
+		require.Equal(t, "1: stopped context canceled", s.told(t, "stubborn", began)[0])
 	})
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"caskeleton.dev/fault"
 )
 
 const (
@@ -69,11 +71,13 @@ func Connect(servers string, o *ConnOptions) (*Conn, error) {
 		nats.PingInterval(pingInterval),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("NATS connection lost", "error", err)
+				log.Warn("NATS connection lost", "error", fault.Reason(told(err)))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("NATS connected", "server", nc.ConnectedServerName()) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS reported an error", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.Warn("NATS reported an error", "error", fault.Reason(told(err)))
+		}),
 	}
 	if c.opts.Server != nil {
 		opts = append(opts, nats.InProcessServer(c.opts.Server))
@@ -83,7 +87,7 @@ func Connect(servers string, o *ConnOptions) (*Conn, error) {
 	}
 	var err error
 	if c.nc, err = nats.Connect(servers, opts...); err != nil {
-		return nil, fmt.Errorf("natsbroker: connect: %w", err)
+		return nil, fault.Textf("natsbroker: connect: %w", told(err))
 	}
 	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.opts.Timeout)); err != nil {
 		c.nc.Close()

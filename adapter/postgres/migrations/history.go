@@ -4,12 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3/database"
+
+	"caskeleton.dev/fault"
 )
 
 // history is what the database knows of one stream.
@@ -74,9 +75,9 @@ func readError(table string, err error) error {
 		return nil
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == pgerrcode.InsufficientPrivilege {
-		return fmt.Errorf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table, as `migrate grants` does: %w", kitSchema, table, told(err))
+		return fault.Textf("migrations: the role may not read %s.%s: grant it USAGE on the schema and SELECT on the table, as `migrate grants` does: %w", kitSchema, table, told(err))
 	}
-	return fmt.Errorf("migrations: read %s.%s: %w", kitSchema, table, told(err))
+	return fault.Textf("migrations: read %s.%s: %w", kitSchema, table, told(err))
 }
 
 func tableExists(ctx context.Context, q querier, table string) (bool, error) {
@@ -84,7 +85,7 @@ func tableExists(ctx context.Context, q querier, table string) (bool, error) {
 	err := q.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = $1 and c.relname = $2)`, kitSchema, table).Scan(&ok)
 	if err != nil {
-		return false, fmt.Errorf("migrations: look for %s.%s: %w", kitSchema, table, told(err))
+		return false, fault.Textf("migrations: look for %s.%s: %w", kitSchema, table, told(err))
 	}
 	return ok, nil
 }
@@ -98,7 +99,7 @@ type store struct {
 func newStore(s source) (*store, error) {
 	inner, err := database.NewStore(database.DialectPostgres, s.table())
 	if err != nil {
-		return nil, fmt.Errorf("migrations: stream %s: %w", s.Name, err)
+		return nil, fault.Textf("migrations: stream %s: %w", s.Name, err)
 	}
 	return &store{Store: inner, source: s}, nil
 }

@@ -3,13 +3,13 @@ package migrations
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"strconv"
 	"time"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 )
 
@@ -35,7 +35,7 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 	for waited := false; ; waited = true {
 		var ok bool
 		if err := db.QueryRowContext(ctx, `select pg_catalog.pg_try_advisory_lock($1, $2)`, lockSpace, lockKey(stream)).Scan(&ok); err != nil {
-			return fmt.Errorf("migrations: stream %s: take the migration lock: %w", stream, told(err))
+			return fault.Textf("migrations: stream %s: take the migration lock: %w", stream, told(err))
 		}
 		if ok {
 			return nil
@@ -46,10 +46,10 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 		select {
 		case <-time.After(backoff.Less(retryPause, 2)):
 		case <-deadline.C:
-			return fmt.Errorf("migrations: stream %s: %w: waited %s for %s: find out in pg_stat_activity whether it still works, then run again",
+			return fault.Textf("migrations: stream %s: %w: waited %s for %s: find out in pg_stat_activity whether it still works, then run again",
 				stream, ErrLocked, m.opts.LockTimeout, lockHolder(ctx, db, stream))
 		case <-ctx.Done():
-			return fmt.Errorf("migrations: stream %s: waiting for the migration lock: %w: %w", stream, ctx.Err(), context.Cause(ctx))
+			return fault.Textf("migrations: stream %s: waiting for the migration lock: %w: %w", stream, ctx.Err(), context.Cause(ctx))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (m *Migrator) unlock(ctx context.Context, db *sql.DB, stream string) {
 	err := db.QueryRowContext(detached, `select pg_catalog.pg_advisory_unlock($1, $2)`, lockSpace, lockKey(stream)).Scan(&ok)
 	switch {
 	case err != nil:
-		m.opts.Logger.WarnContext(ctx, "migration session lost, its lock ends with it", slog.String("stream", stream), slog.Any("error", told(err)))
+		m.opts.Logger.WarnContext(ctx, "migration session lost, its lock ends with it", slog.String("stream", stream), slog.String("error", fault.Reason(told(err))))
 	case !ok:
 		m.opts.Logger.ErrorContext(ctx, "migration lock was not held at its release: a file released it", slog.String("stream", stream))
 	}

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"time"
+
+	"caskeleton.dev/fault"
 )
 
 // State is where one version of a stream stands.
@@ -72,7 +73,7 @@ func snapshot(ctx context.Context, open func(context.Context) (*sql.DB, error)) 
 	tx, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
 		_ = db.Close()
-		return nil, nil, fmt.Errorf("migrations: begin: %w", told(err))
+		return nil, nil, fault.Textf("migrations: begin: %w", told(err))
 	}
 	return tx, func() {
 		_ = tx.Rollback()

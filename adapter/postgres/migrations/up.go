@@ -4,12 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
+
+	"caskeleton.dev/fault"
 )
 
 // Applied is one file that Up has applied.
@@ -52,7 +53,7 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 	}
 	for _, schema := range []string{kitSchema, s.Schema} {
 		if err := ensureSchema(ctx, db, schema); err != nil {
-			return nil, fmt.Errorf("migrations: stream %s: create schema %s: %w", s.Name, schema, told(err))
+			return nil, fault.Textf("migrations: stream %s: create schema %s: %w", s.Name, schema, told(err))
 		}
 	}
 	h, err := readHistory(ctx, db, s.Stream)
@@ -64,14 +65,14 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 		return nil, err
 	}
 	if err := store.ensure(ctx, db); err != nil {
-		return nil, fmt.Errorf("migrations: stream %s: create its history: %w", s.Name, told(err))
+		return nil, fault.Textf("migrations: stream %s: create its history: %w", s.Name, told(err))
 	}
 	// A provider remembers that it has looked for its table, so each run has a new one.
 	run := &run{}
 	run.provider, err = goose.NewProvider(goose.DialectCustom, db, s.FS, goose.WithStore(store), goose.WithDisableGlobalRegistry(true),
 		goose.WithAllowOutofOrder(false), goose.WithVerbose(true), goose.WithSlog(slog.New(run)))
 	if err != nil {
-		return nil, fmt.Errorf("migrations: stream %s: %w", s.Name, told(err))
+		return nil, fault.Textf("migrations: stream %s: %w", s.Name, told(err))
 	}
 	var done []Applied
 	for _, f := range s.files {
@@ -89,7 +90,7 @@ func (m *Migrator) up(ctx context.Context, s source) ([]Applied, error) {
 
 func (m *Migrator) apply(ctx context.Context, db *sql.DB, run *run, s source, f file) (Applied, error) {
 	if err := m.prepare(ctx, db, s, f); err != nil {
-		return Applied{}, fmt.Errorf("migrations: stream %s: prepare for %s: %w", s.Name, f.name, told(err))
+		return Applied{}, fault.Textf("migrations: stream %s: prepare for %s: %w", s.Name, f.name, told(err))
 	}
 	run.statements = 0
 	res, err := run.provider.UpByOne(ctx)
@@ -104,7 +105,7 @@ func (m *Migrator) apply(ctx context.Context, db *sql.DB, run *run, s source, f 
 		case !answered: // the COMMIT too may be what was not answered
 			kept = "the next run finds out whether it was kept"
 		}
-		return Applied{}, fmt.Errorf("migrations: stream %s: %s failed, %s%s; see docs/runbooks/migration-failure.md: %w", s.Name, f.name, kept, run.place(err), told(err))
+		return Applied{}, fault.Textf("migrations: stream %s: %s failed, %s%s; see docs/runbooks/migration-failure.md: %w", s.Name, f.name, kept, run.place(err), told(err))
 	}
 	m.opts.Logger.InfoContext(ctx, "migration applied",
 		slog.String("stream", s.Name), slog.String("file", f.name), slog.Duration("duration", res.Duration))

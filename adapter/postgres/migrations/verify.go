@@ -3,8 +3,9 @@ package migrations
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+
+	"caskeleton.dev/fault"
 )
 
 // Verify returns nil when the database has what this binary needs, and else what is wrong with each stream: [ErrBehind], [ErrChanged],
@@ -19,7 +20,7 @@ func (m *Migrator) Verify(ctx context.Context) error {
 	for _, st := range all {
 		err := m.admit(ctx, st)
 		if n := len(st.In(StatePending)); err == nil && n > 0 {
-			err = fmt.Errorf("migrations: stream %s: %w: it has version %d and %d is needed (%d pending): run the migrations, then start again",
+			err = fault.Textf("migrations: stream %s: %w: it has version %d and %d is needed (%d pending): run the migrations, then start again",
 				st.Stream, ErrBehind, st.Have, st.Want, n)
 		}
 		errs = append(errs, err)
@@ -43,14 +44,14 @@ var refusals = []struct {
 func (m *Migrator) admit(ctx context.Context, st Status) error {
 	for _, r := range refusals {
 		if bad := st.In(r.state); len(bad) > 0 {
-			return fmt.Errorf("migrations: stream %s: version %d (%s): %w: %s; see docs/runbooks/migration-failure.md", st.Stream, bad[0].Version, bad[0].File, r.err, r.fix)
+			return fault.Textf("migrations: stream %s: version %d (%s): %w: %s; see docs/runbooks/migration-failure.md", st.Stream, bad[0].Version, bad[0].File, r.err, r.fix)
 		}
 	}
 	if len(st.In(StateAhead)) == 0 {
 		return nil
 	}
 	if m.opts.Ahead == AheadRefuse {
-		return fmt.Errorf("migrations: stream %s: %w: it has version %d and the binary knows %d: deploy the newer binary", st.Stream, ErrAhead, st.Have, st.Want)
+		return fault.Textf("migrations: stream %s: %w: it has version %d and the binary knows %d: deploy the newer binary", st.Stream, ErrAhead, st.Have, st.Want)
 	}
 	if last, _ := m.reported.Swap(st.Stream, st.Have); last != st.Have {
 		m.opts.Logger.WarnContext(ctx, "database is ahead of this binary", slog.String("stream", st.Stream), slog.Int64("have", st.Have), slog.Int64("want", st.Want))

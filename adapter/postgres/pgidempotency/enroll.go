@@ -3,12 +3,12 @@ package pgidempotency
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 )
 
@@ -57,16 +57,16 @@ func compare(known []enrolled, current string, checks map[string][]byte) (missin
 		check, ok := checks[k.version]
 		switch {
 		case !ok:
-			return "", fmt.Errorf("%w: that of version %s", idempotency.ErrOtherSecret, k.version)
+			return "", fault.Textf("%w: that of version %s", idempotency.ErrOtherSecret, k.version)
 		case !bytes.Equal(k.check, check):
-			return "", fmt.Errorf("%w under version %s", idempotency.ErrOtherSecret, k.version)
+			return "", fault.Textf("%w under version %s", idempotency.ErrOtherSecret, k.version)
 		}
 		delete(unknown, k.version)
 	}
 	_, fresh := unknown[current]
 	switch {
 	case fresh && len(known) > 0:
-		return "", fmt.Errorf("%w, and not that of version %s: let all instances accept it first, and claim by %s until then",
+		return "", fault.Textf("%w, and not that of version %s: let all instances accept it first, and claim by %s until then",
 			idempotency.ErrOtherSecret, current, known[len(known)-1].version)
 	case fresh:
 		return current, nil

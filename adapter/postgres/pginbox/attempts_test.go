@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,8 +141,8 @@ func TestNoValueReachesTheReasonOrTheLog(t *testing.T) {
 			var log bytes.Buffer
 			in := f.inbox(t, inbox.Options{MaxAttempts: 1, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 			for want, fn := range map[string]func(ctx context.Context, tr *tx.Tx) error{
-				"postgres.Exec: DB_UNIQUE_VIOLATION": effect(canary, nil),
-				"postgres.Query: DB_INVALID_DATA": func(ctx context.Context, tr *tx.Tx) error {
+				"postgres.Exec: DB_UNIQUE_VIOLATION: sqlstate=23505 severity=ERROR schema=public table=effect constraint=effect_id": effect(canary, nil),
+				"postgres.Query: DB_INVALID_DATA: sqlstate=22P02 severity=ERROR": func(ctx context.Context, tr *tx.Tx) error {
 					q, err := postgres.Querier(tr)
 					if err != nil {
 						return err
@@ -149,14 +150,16 @@ func TestNoValueReachesTheReasonOrTheLog(t *testing.T) {
 					var n int
 					return q.QueryRow(ctx, `select ($1::text)::int4`, canary).Scan(&n)
 				},
-				"INTERNAL: *errors.errorString":  func(context.Context, *tx.Tx) error { return fmt.Errorf("%w of %s", errBoom, canary) },
-				"INTERNAL: panic of type string": func(context.Context, *tx.Tx) error { panic(canary) },
+				"*errors.errorString":  func(context.Context, *tx.Tx) error { return fmt.Errorf("%w of %s", errBoom, canary) },
+				"panic of type string": func(context.Context, *tx.Tx) error { panic(canary) },
 			} {
 				m := inbox.Message{ID: want, Deliveries: 1, Type: canary, AggregateType: canary, AggregateID: canary, Payload: []byte(canary), Headers: map[string]string{canary: canary}}
 				out, err := in.Handle(t.Context(), m, fn)
 				require.NoError(t, err)
 				require.Equal(t, inbox.Parked, out)
-				require.Equal(t, want, get[string](t, f, `select reason from caskeleton.inbox_message where message_id = $1`, want))
+				kept := get[string](t, f, `select reason from caskeleton.inbox_message where message_id = $1`, want)
+				require.True(t, strings.HasPrefix(kept, want), kept) // with the routine, which is another one in other versions
+				require.NotContains(t, kept, canary)
 				require.Contains(t, log.String(), want)
 			}
 			require.NotContains(t, log.String(), canary)

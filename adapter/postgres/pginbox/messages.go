@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,7 +81,7 @@ where m.state = 'RECEIVED'`
 func (s *Messages) Park(ctx context.Context, consumer string, m inbox.Message, attempts int, reason string) (inbox.Verdict, error) {
 	headers, err := json.Marshal(m.Headers)
 	if err != nil {
-		return 0, fmt.Errorf("pginbox: the headers cannot be stored: %w", err)
+		return 0, fault.Textf("pginbox: the headers cannot be stored: %w", err)
 	}
 	if m.Payload == nil {
 		m.Payload = []byte{}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -61,7 +62,7 @@ func (l *Locks) Listen(ctx context.Context, ready func(), ring func(lock.Digest)
 }
 
 // errShared is a session that is not ours alone: LISTEN would stay behind in it, and notifications would reach somebody else.
-var errShared = errors.New("pglock: LISTEN needs a session of its own, and this one is a pooler's; set ListenDSN to an address of the server itself")
+var errShared error = fault.Text("pglock: LISTEN needs a session of its own, and this one is a pooler's; set ListenDSN to an address of the server itself")
 
 func (l *Locks) ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.farewell)

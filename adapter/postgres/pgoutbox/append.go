@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -95,7 +94,7 @@ func (d *Driver) Append(ctx context.Context, t *tx.Tx, events []outbox.Event) er
 	}
 	batcher, ok := q.(postgres.Batcher)
 	if !ok {
-		return errors.New("pgoutbox: the transaction cannot send a batch; begin it with a runner of adapter/postgres")
+		return fault.Text("pgoutbox: the transaction cannot send a batch; begin it with a runner of adapter/postgres")
 	}
 	args, err := appendArgs(events)
 	if err != nil {
@@ -154,7 +153,7 @@ func appendV1(ctx context.Context, op string, q postgres.DBTX, args []any, want 
 }
 
 func notRecorded(op string, n, want int64) error {
-	return fmt.Errorf("%s: %d of %d events were recorded: caskeleton.outbox_control has lost its row; roll back, and restore it", op, n, want)
+	return fault.Textf("%s: %d of %d events were recorded: caskeleton.outbox_control has lost its row; roll back, and restore it", op, n, want)
 }
 
 // recorded reads the first of the rows, which is enough to know them by, and counts them.
@@ -220,11 +219,11 @@ func appendArgs(events []outbox.Event) ([]any, error) {
 	}
 	first, err := json.Marshal(aggregates)
 	if err != nil {
-		return nil, fmt.Errorf("pgoutbox.Append: %w", err)
+		return nil, fault.Textf("pgoutbox.Append: %w", err)
 	}
 	second, err := json.Marshal(params)
 	if err != nil {
-		return nil, fmt.Errorf("pgoutbox.Append: %w", err)
+		return nil, fault.Textf("pgoutbox.Append: %w", err)
 	}
 	return []any{string(first), string(second), payloads.Bytes()}, nil
 }

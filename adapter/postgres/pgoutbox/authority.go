@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/outbox"
 )
@@ -170,7 +171,7 @@ func copyLegacy(ctx context.Context, t pgx.Tx, l legacyTable, dead bool) (copied
 			return 0, err
 		}
 		if tag.RowsAffected() != int64(len(events)) {
-			return 0, fmt.Errorf("pgoutbox: %d of %d legacy events were copied", tag.RowsAffected(), len(events))
+			return 0, fault.Textf("pgoutbox: %d of %d legacy events were copied", tag.RowsAffected(), len(events))
 		}
 		copied += len(events)
 	}
@@ -200,10 +201,10 @@ func exclusively(ctx context.Context, op, dsn string, change func(pgx.Tx, Author
 func authority(ctx context.Context, t pgx.Tx, lock string) (a Authority, err error) {
 	err = t.QueryRow(ctx, `select authority, coalesce(legacy, '') from caskeleton.outbox_control where singleton `+lock).Scan(&a.Version, &a.Legacy)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return a, errors.New("pgoutbox: caskeleton.outbox_control has lost its row: restore it")
+		return a, fault.Text("pgoutbox: caskeleton.outbox_control has lost its row: restore it")
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == pgerrcode.UndefinedTable {
-		return a, errors.New("pgoutbox: there is no caskeleton.outbox_control: run migrate up, with the stream outbox-storage, first")
+		return a, fault.Text("pgoutbox: there is no caskeleton.outbox_control: run migrate up, with the stream outbox-storage, first")
 	}
 	return a, err
 }

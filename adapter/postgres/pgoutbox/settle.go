@@ -2,12 +2,12 @@ package pgoutbox
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"caskeleton.dev/adapter/postgres"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/outbox"
 )
 
@@ -69,7 +69,7 @@ func (d *Driver) Settle(ctx context.Context, settlements []outbox.Settlement) (l
 	for i, s := range settlements {
 		c := s.Claim
 		if s.Acked < 0 || s.Acked > len(c.Run) {
-			return nil, fmt.Errorf("pgoutbox: a settlement acknowledges %d of %d events", s.Acked, len(c.Run))
+			return nil, fault.Textf("pgoutbox: a settlement acknowledges %d of %d events", s.Acked, len(c.Run))
 		}
 		h.set(i, c)
 		next[i], recorded[i], failures[i], retry[i] = c.Next+int64(s.Acked), c.Since, s.Failure, postgres.Micros(s.Retry)

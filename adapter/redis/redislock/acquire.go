@@ -2,12 +2,12 @@ package redislock
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -34,7 +34,7 @@ func (d *Driver) Acquire(ctx context.Context, k lock.Key, token lock.Token, leas
 		h, err = holder(take.Exec(ctx, d.client, []string{key}, []string{text, strconv.FormatInt(px, 10), wait}))
 	}
 	if err != nil {
-		return lock.Holder{}, fmt.Errorf("redislock: acquire: %w", err)
+		return lock.Holder{}, fault.Textf("redislock: acquire: %w", told(err))
 	}
 	return h, nil
 }
@@ -43,7 +43,7 @@ func (d *Driver) Acquire(ctx context.Context, k lock.Key, token lock.Token, leas
 func (d *Driver) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
 	h, err := holder(look.Exec(ctx, d.client, []string{d.key(k)}, nil))
 	if err != nil {
-		return lock.Holder{}, fmt.Errorf("redislock: look: %w", err)
+		return lock.Holder{}, fault.Textf("redislock: look: %w", told(err))
 	}
 	return h, nil
 }

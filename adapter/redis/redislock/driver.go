@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -54,7 +54,7 @@ func Open(client rueidis.ClientOption, o *Options) (*Driver, error) {
 	client.Dialer.Timeout = cmp.Or(client.Dialer.Timeout, defaultDead)
 	c, err := rueidis.NewClient(client)
 	if err != nil {
-		return nil, fmt.Errorf("redislock: connect: %w", err)
+		return nil, fault.Textf("redislock: connect: %w", told(err))
 	}
 	d := &Driver{client: c, prefix: prefix, channel: prefix + "released"}
 	if err := d.load(client.ConnWriteTimeout); err != nil {
@@ -71,7 +71,7 @@ func (d *Driver) load(bound time.Duration) error {
 	for _, node := range d.client.Nodes() {
 		for _, text := range scriptTexts {
 			if err := node.Do(ctx, node.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
-				return fmt.Errorf("redislock: load scripts: %w", err)
+				return fault.Textf("redislock: load scripts: %w", told(err))
 			}
 		}
 	}

@@ -2,10 +2,10 @@ package redislock
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -13,7 +13,7 @@ import (
 func (d *Driver) Renew(ctx context.Context, k lock.Key, token lock.Token, lease time.Duration) (bool, error) {
 	n, err := renew.Exec(ctx, d.client, []string{d.key(k)}, []string{tokenText(token), strconv.FormatInt(millis(lease), 10)}).AsInt64()
 	if err != nil {
-		return false, fmt.Errorf("redislock: renew: %w", err)
+		return false, fault.Textf("redislock: renew: %w", told(err))
 	}
 	return n == 1, nil
 }
@@ -22,7 +22,7 @@ func (d *Driver) Renew(ctx context.Context, k lock.Key, token lock.Token, lease 
 func (d *Driver) Release(ctx context.Context, k lock.Key, token lock.Token) (lock.Freed, error) {
 	n, err := release.Exec(ctx, d.client, []string{d.key(k)}, []string{tokenText(token), d.channel}).AsInt64()
 	if err != nil {
-		return 0, fmt.Errorf("redislock: release: %w", err)
+		return 0, fault.Textf("redislock: release: %w", told(err))
 	}
 	if n == 1 {
 		return lock.Released, nil

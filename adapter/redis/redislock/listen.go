@@ -2,11 +2,10 @@ package redislock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/redis/rueidis"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -23,7 +22,7 @@ func (d *Driver) Listen(ctx context.Context, ready func(), ring func(lock.Digest
 		}
 	})
 	if err == nil {
-		err = errors.New("the subscription ended")
+		err = fault.Text("the subscription ended")
 	}
-	return fmt.Errorf("redislock: listen: %w", err)
+	return fault.Textf("redislock: listen: %w", told(err))
 }

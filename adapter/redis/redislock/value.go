@@ -2,11 +2,11 @@ package redislock
 
 import (
 	"encoding/hex"
-	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"caskeleton.dev/fault"
 	"caskeleton.dev/lock"
 )
 
@@ -20,7 +20,7 @@ func tokenText(t lock.Token) string { return hex.EncodeToString(t[:]) }
 
 func value(t lock.Token, k lock.Key) string { return tokenText(t) + unmarked + k.Display() }
 
-var errForeign = errors.New("redislock: the key's value is not a lock's: something else writes under the driver's prefix; delete the key, or choose another prefix")
+var errForeign error = fault.Text("redislock: the key's value is not a lock's: something else writes under the driver's prefix; delete the key, or choose another prefix")
 
 // holder reads what the scripts return: nil, or the mark and the milliseconds that are left.
 func holder(res rueidis.RedisResult) (lock.Holder, error) {

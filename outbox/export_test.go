@@ -1,3 +1,0 @@
-package outbox
-
-var Printable = printable
