@@ -124,6 +124,7 @@ var fileRules = []fileRule{
 		bad:  []source{{"a/a_gen.go", "package a\n"}, {"a/a.go", generatedHead}},
 		good: []source{{"a/a_gen.go", generatedHead}, {"a/a.go", "package a\n"}},
 	},
+	loggedErrors,
 }
 
 const (
