@@ -16,7 +16,12 @@ const devSecretFile = "idempotency.key" //nolint:gosec // a file name
 
 // Keyring takes the HMAC secret from the configuration, or, in the dev profile, from a file that is made once: a new secret at each
 // start would not recognise the repeats of before.
-func Keyring(c *config.Config) (idempotency.Keyring, error) {
+func Keyring(c *config.Config) (idempotency.Keyring, error) { return keyring(c, devSecret) }
+
+// FindKeyring is [Keyring] for whoever only looks: where the dev profile has not made its secret yet, it makes none and returns [fs.ErrNotExist].
+func FindKeyring(c *config.Config) (idempotency.Keyring, error) { return keyring(c, findDevSecret) }
+
+func keyring(c *config.Config, dev func(dir string) ([]byte, error)) (idempotency.Keyring, error) {
 	switch version := c.Idempotency.Current(); {
 	case version != "":
 		keys, err := idempotency.NewKeyring(version, []byte(c.Idempotency.Keys[version].Reveal()))
@@ -29,17 +34,19 @@ func Keyring(c *config.Config) (idempotency.Keyring, error) {
 	case c.Profile != config.Dev:
 		return idempotency.Keyring{}, errors.New("APP_IDEMPOTENCY_KEY_<version> is not set; set APP_IDEMPOTENCY_KEY_V1 to the output of: openssl rand -base64 32")
 	}
-	secret, err := devSecret(c.DataDir)
+	secret, err := dev(c.DataDir)
 	if err != nil {
 		return idempotency.Keyring{}, fmt.Errorf("the dev profile keeps its idempotency secret in APP_DATA_DIR: %w", err)
 	}
 	return idempotency.NewKeyring("dev", secret)
 }
 
+func findDevSecret(dir string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, devSecretFile)) }
+
 // devSecret reads the secret, or makes it. A link publishes it whole, and only where nobody else was first.
 func devSecret(dir string) ([]byte, error) {
 	path := filepath.Join(dir, devSecretFile)
-	if secret, err := os.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
+	if secret, err := findDevSecret(dir); !errors.Is(err, fs.ErrNotExist) {
 		return secret, err
 	}
 	// PostgreSQL runs as another user under root, and passes through this directory to its own; the secret itself is 0600.
@@ -58,5 +65,5 @@ func devSecret(dir string) ([]byte, error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return os.ReadFile(path)
+	return findDevSecret(dir)
 }

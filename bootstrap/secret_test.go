@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -36,6 +37,21 @@ func TestTheDevSecretIsMadeOnce(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1, "temporary files are removed")
+}
+
+// Who only looks leaves nothing behind, and finds what the service has made.
+func TestFindKeyringMakesNoSecret(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	c := &config.Config{Profile: config.Dev, DataDir: dir}
+	_, err := FindKeyring(c)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoDirExists(t, dir)
+
+	made, err := Keyring(c)
+	require.NoError(t, err)
+	found, err := FindKeyring(c)
+	require.NoError(t, err)
+	require.Equal(t, made, found)
 }
 
 func TestKeyringByProfile(t *testing.T) {

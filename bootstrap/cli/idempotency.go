@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -62,7 +63,10 @@ func (s *Session) records(cmd *cobra.Command, byKey bool, fn func(ctx context.Co
 	}
 	keys, err := idempotency.NewKeyring("none", []byte(rand.Text()+rand.Text()))
 	if byKey {
-		keys, err = bootstrap.Keyring(c)
+		keys, err = bootstrap.FindKeyring(c)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Refused("no secret to find a key by", "set the APP_IDEMPOTENCY_KEY_<version> of the service, or APP_DATA_DIR to that of a service in the dev profile; or give the scope")
 	}
 	if err != nil {
 		return err
