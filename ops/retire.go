@@ -25,7 +25,7 @@ func (o *Idempotency) RetireKey(ctx context.Context, version string, act Act) er
 	case err != nil:
 		return err
 	case !done:
-		return invalid("version", fmt.Sprintf("is %q, which is not known, or which records are of", version), "wait until the last of its records has expired; look at their key_version")
+		return invalid("version", fmt.Sprintf("is %q, which is not known, or which records are of", version), "give it as the key_version of records has it, in lower case where it is that of APP_IDEMPOTENCY_KEY_<version>; else wait until the last of its records has expired")
 	}
 	o.log.InfoContext(ctx, "idempotency key version retired", "operator", act.Operator, "reason", act.Reason, "version", version)
 	return nil
