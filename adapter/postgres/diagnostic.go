@@ -27,7 +27,7 @@ type Diagnostic struct {
 	SQLSTATE, Severity                          string
 	Schema, Table, Column, Constraint, DataType string
 	Routine                                     string // the server's C function that raised the error
-	text                                        string
+	advice, text                                string
 	err                                         error
 }
 
@@ -57,8 +57,26 @@ func diagnose(err error) *Diagnostic {
 	for _, a := range d.attrs()[1:] {
 		fmt.Fprintf(&b, " %s=%s", a.Key, a.Value)
 	}
+	if d.advice = advice(d.SQLSTATE); d.advice != "" {
+		b.WriteString(": " + d.advice)
+	}
 	d.text = b.String()
 	return d
+}
+
+// advice is for SQLSTATEs whose error has no field with the name that is wrong.
+func advice(state string) string {
+	switch state {
+	case "42P01":
+		return "no such table: the kit's sessions have an empty search_path, so its name needs its schema; or a migration has yet to run"
+	case "42883":
+		return "no such function or operator for these types: the kit's sessions have an empty search_path, so its name needs its schema"
+	case "42704":
+		return "no such type, role or setting: the kit's sessions have an empty search_path, so the name of a type needs its schema"
+	case "25P02":
+		return "an earlier statement of the transaction failed: return its error, or run it in a savepoint"
+	}
+	return ""
 }
 
 // Error returns the text for the log.
@@ -75,7 +93,11 @@ func (d *Diagnostic) LogValue() slog.Value {
 	if d.SQLSTATE == "" {
 		return slog.StringValue(d.text)
 	}
-	return slog.GroupValue(d.attrs()...)
+	attrs := d.attrs()
+	if d.advice != "" {
+		attrs = append(attrs, slog.String("advice", d.advice))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 func (d *Diagnostic) attrs() []slog.Attr {
