@@ -27,7 +27,7 @@ type Outcome[T any] struct {
 // DB_COMMIT_UNKNOWN, which also has a time to wait, the same key may be sent again: it is answered, or run if nothing was committed.
 func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, t *tx.Tx) (T, error)) (Outcome[T], error) {
 	if g.runner.Active(ctx) {
-		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", nil)
+		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", errNested)
 	}
 	form, err := formOf[T]()
 	if err != nil {

@@ -272,6 +272,7 @@ func TestDoBeginsItsOwnTransaction(t *testing.T) {
 	require.NoError(t, runner.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
 		_, err := idempotency.Do(ctx, g, key, fp, answer(&runs, "x"))
 		require.ErrorIs(t, err, tx.ErrNestedRoot)
+		require.ErrorContains(t, err, "begin it outside of the transaction")
 		return nil
 	}))
 	require.NotContains(t, s.calls, "claim")

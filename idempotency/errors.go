@@ -22,3 +22,5 @@ var (
 	// ErrNoRecord says that there is no record of a key or a scope.
 	ErrNoRecord error = fault.Text("idempotency: there is no such record")
 )
+
+var errNested error = fault.Text("idempotency: a keyed operation commits by itself; begin it outside of the transaction, with the context from before")

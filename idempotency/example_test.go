@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"caskeleton.dev/adapter/memory"
+	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
@@ -65,7 +66,7 @@ func ExampleGuard_Reconcile() {
 		out, err := idempotency.DoExternal(ctx, guard, key, idempotency.Fingerprint{}, func(context.Context, *idempotency.Execution) (string, error) {
 			return "", errors.New("the connection broke after the request was sent")
 		})
-		fmt.Printf("%q %v %v\n", out.Value, out.Replayed, err)
+		fmt.Printf("%q, replayed: %v, abandoned: %v, failed: %v\n", out.Value, out.Replayed, errors.Is(err, fault.IdempotencyAbandoned), err != nil)
 	}
 	pay()
 	pay()
@@ -76,8 +77,8 @@ func ExampleGuard_Reconcile() {
 	}
 	pay()
 	// Output:
-	// "" false the connection broke after the request was sent
-	// "" false idempotency.Do: IDEMPOTENCY_ABANDONED
+	// "", replayed: false, abandoned: false, failed: true
+	// "", replayed: false, abandoned: true, failed: true
 	// POST /payments was paid: <nil>
-	// "p-1" true <nil>
+	// "p-1", replayed: true, abandoned: false, failed: false
 }

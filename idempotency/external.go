@@ -47,7 +47,7 @@ func (e *Execution) Renew(ctx context.Context, lease time.Duration) error {
 // answer could not be stored.
 func DoExternal[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, e *Execution) (T, error)) (Outcome[T], error) {
 	if g.runner.Active(ctx) {
-		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.DoExternal", nil)
+		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.DoExternal", errNested)
 	}
 	form, err := formOf[T]()
 	if err != nil {
@@ -147,6 +147,7 @@ func (g *Guard) abandon(ctx context.Context, c Claim) {
 	switch {
 	case err == nil:
 		g.metrics.abandoned.Add(ctx, 1)
+		g.opts.Logger.WarnContext(ctx, "nobody knows what an operation has done; its record is abandoned until it is settled", "scope", c.Scope.String())
 	case !errors.Is(err, ErrStale):
 		g.opts.Logger.WarnContext(ctx, "idempotency record not abandoned; it is once its lease expires", "error", fault.Reason(err))
 	}

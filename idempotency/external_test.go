@@ -1,8 +1,10 @@
 package idempotency_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -92,6 +94,21 @@ func TestWhatAnExternalOperationLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An operator gets from the log to the record.
+func TestAnAbandonedOperationIsNamedInTheLog(t *testing.T) {
+	s, runs := newStore(), 0
+	var log bytes.Buffer
+	g, _ := newGuard(t, s, &idempotency.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	_, err := idempotency.DoExternal(t.Context(), g, key, fp, gives(&runs, "", errBoom))
+	require.ErrorIs(t, err, errBoom)
+	scope := s.only(t).Scope.String()
+	require.Contains(t, log.String(), "scope="+scope)
+	_, err = idempotency.DoExternal(t.Context(), g, key, fp, gives(&runs, "again", nil))
+	require.ErrorIs(t, err, fault.IdempotencyAbandoned)
+	require.ErrorContains(t, err, "scope "+scope)
+	require.NotContains(t, log.String()+err.Error(), key.Client)
 }
 
 func TestAnExternalOperationThatDoesNotReturnIsAbandoned(t *testing.T) {
@@ -219,6 +236,7 @@ func TestDoExternalHoldsNoTransaction(t *testing.T) {
 	require.NoError(t, runner.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
 		_, err := idempotency.DoExternal(ctx, g, key, fp, gives(&runs, "x", nil))
 		require.ErrorIs(t, err, tx.ErrNestedRoot)
+		require.ErrorContains(t, err, "begin it outside of the transaction")
 		return nil
 	}))
 	require.NotContains(t, s.calls, "claim")

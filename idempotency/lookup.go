@@ -121,7 +121,7 @@ func (r Record) verdict(fp Fingerprint) (outcome string, err error) {
 	case r.finished():
 		return outcomeReplayed, nil
 	case r.State == Abandoned:
-		return outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", nil)
+		return outcomeAbandoned, fault.New(fault.IdempotencyAbandoned, "idempotency.Do", fault.Textf("idempotency: the record of scope %s has to be settled", r.Scope))
 	}
 	return outcomeInProgress, errInProgress(nil)
 }

@@ -17,6 +17,8 @@ var ErrInvalidMessage error = fault.Text("inbox: the message is not valid")
 // errOpen turns a duplicate away that this process is handling.
 var errOpen error = fault.Text("inbox: another delivery of the message is open in this process")
 
+var errNested error = fault.Text("inbox: a message is handled in a transaction of its own; call Handle outside of the one that is active, with the context from before")
+
 // errNotRun rolls a transaction back in which the handler is not to run.
 var errNotRun error = fault.Text("inbox: not run")
 

@@ -24,7 +24,7 @@ import (
 // cannot be stored is refused with [ErrInvalidMessage].
 func (in *Inbox) Handle(ctx context.Context, m Message, fn func(ctx context.Context, t *tx.Tx) error) (Outcome, error) {
 	if in.runner.Active(ctx) {
-		return Failed, fault.New(fault.TXNestedRoot, op, nil)
+		return Failed, fault.New(fault.TXNestedRoot, op, errNested)
 	}
 	if err := m.validate(); err != nil {
 		in.metrics.count(ctx, Failed)

@@ -126,6 +126,7 @@ func TestInsideATransactionItIsRefused(t *testing.T) {
 	require.NoError(t, runner.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
 		out, err := in.Handle(ctx, inbox.Message{ID: "m1"}, handler(&runs, nil))
 		require.ErrorIs(t, err, tx.ErrNestedRoot)
+		require.ErrorContains(t, err, "call Handle outside of the one that is active")
 		require.Equal(t, inbox.Failed, out)
 		return nil
 	}))
