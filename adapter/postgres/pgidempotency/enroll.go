@@ -57,9 +57,9 @@ func compare(known []enrolled, current string, checks map[string][]byte) (missin
 		check, ok := checks[k.version]
 		switch {
 		case !ok:
-			return "", fault.Textf("%w: that of version %s", idempotency.ErrOtherSecret, k.version)
+			return "", fault.Textf("%w: that of version %s, which the keyring has to accept until no record is of it and it is retired", idempotency.ErrOtherSecret, k.version)
 		case !bytes.Equal(k.check, check):
-			return "", fault.Textf("%w under version %s", idempotency.ErrOtherSecret, k.version)
+			return "", fault.Textf("%w under version %s: a version keeps its secret, and a new secret gets a new one", idempotency.ErrOtherSecret, k.version)
 		}
 		delete(unknown, k.version)
 	}

@@ -24,11 +24,11 @@ func TestEnroll(t *testing.T) {
 			require.NoError(t, enroll("1", "1", "check"))
 			require.NoError(t, enroll("1", "1", "check"), "again")
 			for says, err := range map[string]error{
-				"under version 1":                    enroll("1", "1", "other"),
-				"that of version 1":                  enroll("2", "2", "check"),
-				"let all instances accept it first":  enroll("2", "1", "check", "2", "new"),
-				"and claim by 1 until then":          enroll("2", "1", "check", "2", "new"),
-				"knows another secret under version": enroll("1", "1", "other", "2", "new"),
+				"a new secret gets a new one":                        enroll("1", "1", "other"),
+				"that of version 1, which the keyring has to accept": enroll("2", "2", "check"),
+				"let all instances accept it first":                  enroll("2", "1", "check", "2", "new"),
+				"and claim by 1 until then":                          enroll("2", "1", "check", "2", "new"),
+				"knows another secret under version":                 enroll("1", "1", "other", "2", "new"),
 			} {
 				require.ErrorIs(t, err, idempotency.ErrOtherSecret)
 				require.ErrorContains(t, err, says)
