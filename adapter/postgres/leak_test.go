@@ -134,6 +134,7 @@ func TestNothingLeaksIntoTheLog(t *testing.T) {
 		require.Contains(t, out.String(), line)
 	}
 	require.NotContains(t, out.String(), canary)
+	require.NotContains(t, out.String(), `"lag":-`, "a lag that is not known")
 }
 
 // buffer is a log that several goroutines write.

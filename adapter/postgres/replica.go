@@ -103,7 +103,11 @@ func (r *replica) become(ctx context.Context, s ReplicaState, cause error) {
 	case s.Serving && !was.Serving:
 		r.log.InfoContext(ctx, "reads go to the replica", "lag", s.Lag)
 	case s.Reason != was.Reason:
-		r.log.WarnContext(ctx, "reads go to the primary instead of the replica", "reason", s.Reason, "lag", s.Lag, "max_lag", r.cfg.MaxReplicaLag, "error", fault.Reason(cause))
+		attrs := []any{"reason", s.Reason, "max_lag", r.cfg.MaxReplicaLag, "error", fault.Reason(cause)}
+		if s.Lag >= 0 { // known
+			attrs = append(attrs, "lag", s.Lag)
+		}
+		r.log.WarnContext(ctx, "reads go to the primary instead of the replica", attrs...)
 	}
 }
 
