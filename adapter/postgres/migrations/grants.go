@@ -30,7 +30,8 @@ type Roles struct {
 var roleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$-]{0,62}$`)
 
 // Grants returns the statements that leave the runtime role with DML on the tables of the streams of m and nothing else: no DDL, no
-// other schema. They are for what there is now, and to be run again after each Up that made something. It only reads. Running them
+// other schema. They are for what there is now, and to be run again after each Up that made something. It only reads, and warns of streams in
+// the database that are not the kit's and that m does not know: the role loses its right to read their histories. Running them
 // takes the owner of the schemas that may also alter the runtime role, or a superuser.
 func (m *Migrator) Grants(ctx context.Context, r Roles) ([]string, error) {
 	tx, done, err := snapshot(ctx, m.open)
@@ -117,7 +118,30 @@ func (m *Migrator) grants(ctx context.Context, q querier, r Roles) (*grants, err
 		}
 	}
 	g.settings(r)
-	return g, nil
+	return g, m.warnOfStrangers(ctx, q)
+}
+
+// warnOfStrangers tells of streams of a service whose own binary, which knows them, should do this.
+func (m *Migrator) warnOfStrangers(ctx context.Context, q querier) error {
+	known := make([]string, 0, len(m.streams)+len(All()))
+	for _, s := range All() {
+		known = append(known, s.tableName())
+	}
+	for _, s := range m.streams {
+		known = append(known, s.tableName())
+	}
+	var strangers string
+	err := q.QueryRowContext(ctx, `select coalesce(string_agg(substr(c.relname, 12), ', ' order by c.relname), '') from pg_catalog.pg_class c
+		join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = $1 and c.relkind = 'r' and c.relname like 'migrations\_%' and c.relname <> all (string_to_array($2, ','))`,
+		kitSchema, strings.Join(known, ",")).Scan(&strangers)
+	if err != nil {
+		return fmt.Errorf("migrations: look for other streams: %w", told(err))
+	}
+	if strangers != "" {
+		m.opts.Logger.WarnContext(ctx, "the database has streams that this binary does not know, and whose tables it grants nothing on: run the service's own binary", "streams", strangers)
+	}
+	return nil
 }
 
 // whoOwns names the owner and the database, and refuses a runtime role for which grants would mean nothing.

@@ -1,7 +1,9 @@
 package migrations
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"testing"
@@ -125,6 +127,24 @@ func TestGrantsTakeBackWhatIsNotGranted(t *testing.T) {
 	again, err := m.Grant(t.Context(), Roles{Runtime: r.name})
 	require.NoError(t, err)
 	require.Equal(t, done, again)
+}
+
+// A binary without the service's streams would leave the service unable to read the history that its readiness asks for.
+func TestGrantsWarnOfStreamsTheyDoNotKnow(t *testing.T) {
+	t.Parallel()
+	admin := emptyDSN(t)
+	r := newRole(t, admin)
+	up(t, admin, everything()...)
+	var log bytes.Buffer
+	o := &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, streams := range [][]Stream{everything(), everything()[len(All()):]} { // what the kit has and is switched off is no stranger
+		_, err := migrator(t, admin, o, streams...).Grants(t.Context(), Roles{Runtime: r.name})
+		require.NoError(t, err)
+		require.Empty(t, log.String())
+	}
+	_, err := migrator(t, admin, o, All()...).Grants(t.Context(), Roles{Runtime: r.name})
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "streams=orders")
 }
 
 // TestEachTableIsGranted, or said to need no grant: what tables.yaml does not know no role could use.
