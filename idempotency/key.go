@@ -75,7 +75,8 @@ type Keyring struct {
 const MinSecret = sha256.Size
 
 // NewKeyring returns a keyring of one secret of at least [MinSecret] bytes. version, such as "1", is stored with each record. The same version
-// must always mean the same secret, in every instance: under another secret a repeat is not recognised.
+// must always mean the same secret, in every instance: under another secret a repeat is not recognised. It is a part of the scope, too: what package
+// bootstrap and the command line make of APP_IDEMPOTENCY_KEY_V1 is the version "v1".
 func NewKeyring(version string, secret []byte) (Keyring, error) {
 	if version == "" {
 		return Keyring{}, errors.New("idempotency: the key version is empty; name it, for instance 1")

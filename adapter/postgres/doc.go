@@ -31,7 +31,7 @@
 //
 // Open recognises a pooler by its connections' pid. Behind one, sessions are everybody's: nothing is set at connect, and the startup
 // parameters of the DSN are dropped; the settings of a transaction ride in its BEGIN, and a statement outside of one has the role's own,
-// which `caskeleton migrate grants` writes and without which Open fails. cache_statement works there only where the pooler carries prepared
+// which `migrate grants` writes and without which Open fails. cache_statement works there only where the pooler carries prepared
 // statements along (PgBouncer 1.21 with max_prepared_statements), and is else refused. Such a pooler keeps plans by their text: after DDL that
 // changes what a statement returns (select *), a single statement is tried unprepared, but transactions get DB_STALE_PLAN until the pooler's
 // RECONNECT, which belongs at the end of such a migration.

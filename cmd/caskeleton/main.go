@@ -1,4 +1,5 @@
-// Command caskeleton is the operator's tool of the kit. Its commands are those of package cli.
+// Command caskeleton is the operator's tool of the kit. Its commands are those of package cli. It knows the kit's migrations alone: a
+// service's own binary has these commands too, and is the one to migrate with.
 package main
 
 import (
