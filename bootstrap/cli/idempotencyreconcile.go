@@ -26,7 +26,7 @@ func (s *Session) idempotencyReconcile() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			answer, err := a.read()
+			answer, err := a.read(ops.Verdict(verdict.value))
 			if err != nil {
 				return refusal(err, false)
 			}
@@ -71,10 +71,15 @@ type answerFile struct {
 	contentType string
 }
 
-// read returns the answer as it is stored, nil where there is none.
-func (a answerFile) read() (ops.Stored, error) {
-	if a.path == "" && a.status == 0 {
+// read returns the answer as it is stored, nil where there is none. A status from 400 up is a refusal, as it is to a guarded route.
+func (a answerFile) read(v ops.Verdict) (ops.Stored, error) {
+	switch {
+	case a.path == "" && a.status == 0:
 		return nil, nil
+	case v == ops.TookEffect && a.status >= http.StatusBadRequest:
+		return nil, &ops.InvalidError{Field: "status", Problem: fmt.Sprintf("is %d, with which nothing took effect", a.status), Fix: "say rejected, or give the status of a success"}
+	case v == ops.Refused && a.status > 0 && a.status < http.StatusBadRequest:
+		return nil, &ops.InvalidError{Field: "status", Problem: fmt.Sprintf("is %d, with which repeats take it for done", a.status), Fix: "say completed, or give the status of a refusal, from 400 up"}
 	}
 	var body []byte
 	if a.path != "" {
