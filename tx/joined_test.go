@@ -89,7 +89,9 @@ func TestVerbsInAJoinedTransaction(t *testing.T) {
 	}
 
 	require.NoError(t, r.InWrite(ctx, same))
-	require.ErrorIs(t, r.InRootWrite(ctx, ok), tx.ErrNestedRoot)
+	nested := r.InRootWrite(ctx, ok)
+	require.ErrorIs(t, nested, tx.ErrNestedRoot)
+	require.ErrorContains(t, nested, "InWrite joins it")
 	require.Empty(t, d.calls)
 	require.NoError(t, r.InReadOnly(ctx, func(ctx context.Context, got *tx.Tx) error {
 		require.ErrorIs(t, r.InWrite(ctx, ok), tx.ErrReadOnly)

@@ -148,7 +148,7 @@ func (r *Runner) InRootWrite(ctx context.Context, fn func(ctx context.Context, t
 		return errReplica("tx.InRootWrite")
 	}
 	if t != nil {
-		return fault.New(fault.TXNestedRoot, "tx.InRootWrite", nil)
+		return fault.New(fault.TXNestedRoot, "tx.InRootWrite", fault.Text("a transaction is active: InWrite joins it, InNew commits apart from it"))
 	}
 	return r.run(ctx, false, fn)
 }

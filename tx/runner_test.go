@@ -133,6 +133,10 @@ func TestSwallowedFailureOfAJoinedScopeFailsTheCommit(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, err, tx.ErrRollbackOnly)
+			if name != "panic" {
+				require.ErrorIs(t, err, errBoom)
+				require.ErrorContains(t, err, "its error was swallowed")
+			}
 			require.NotContains(t, d.calls, "commit")
 			require.Equal(t, "rollback", d.calls[len(d.calls)-1])
 		})

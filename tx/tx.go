@@ -123,7 +123,7 @@ func (t *Tx) scope(ctx context.Context, readOnly bool, fn func(ctx context.Conte
 func (t *Tx) join(ctx context.Context, fn func() error) error {
 	err := t.guard(ctx, fn)
 	if err != nil {
-		t.forbid(ctx, err)
+		t.forbid(ctx, fault.Textf("a scope that joined it failed, and its error was swallowed: %w", err))
 	}
 	return err
 }
