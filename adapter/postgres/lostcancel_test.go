@@ -31,8 +31,8 @@ func TestACommitWhoseCancelIsLost(t *testing.T) {
 			truth := shop(t, postgres.Config{DSN: migrationstest.DSN(t), MaxConns: 3})
 			exec(t, truth, `create function shop.deferred() returns trigger language plpgsql as $$ begin perform from shop.items where id = 1 for update; return null; end $$`)
 			exec(t, truth, `create constraint trigger late after insert on shop.parents deferrable initially deferred for each row execute function shop.deferred()`)
-			db := open(t, postgres.Config{DSN: proxytest.New(t, truth.Config().DSN).DSN(), MaxConns: 2, StatementTimeout: 100 * time.Millisecond, LockTimeout: 50 * time.Millisecond})
-			r, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: 300 * time.Millisecond, ResolveTimeout: k.resolve, Logger: slog.New(slog.DiscardHandler)})
+			db := open(t, postgres.Config{DSN: proxytest.New(t, truth.Config().DSN).DSN(), MaxConns: 2, LockTimeout: 50 * time.Millisecond})
+			r, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: time.Second, ResolveTimeout: k.resolve, Logger: slog.New(slog.DiscardHandler)})
 			require.NoError(t, err)
 
 			hold := begin(t, truth, tx.BeginOptions{Options: tx.Options{IdleTimeout: time.Minute}})
@@ -40,7 +40,7 @@ func TestACommitWhoseCancelIsLost(t *testing.T) {
 			hooks := 0
 			got := make(chan error, 1)
 			go func() {
-				got <- r.With(tx.Options{Witness: k.witness}).InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
+				got <- r.With(tx.Options{Witness: k.witness, StatementTimeout: 500 * time.Millisecond}).InWrite(t.Context(), func(ctx context.Context, w *tx.Tx) error {
 					q, err := postgres.Querier(w)
 					if err != nil {
 						return err

@@ -17,7 +17,7 @@ import (
 // standby that was promoted.
 func TestAReadDSNOfAPrimary(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	db := open(t, postgres.Config{DSN: dsn, ReadDSN: dsn, MaxReplicaLag: time.Millisecond, MaxConns: 1, AcquireTimeout: 50 * time.Millisecond})
+	db := open(t, postgres.Config{DSN: dsn, ReadDSN: dsn, MaxReplicaLag: time.Millisecond, MaxConns: 1, AcquireTimeout: 500 * time.Millisecond})
 	require.Zero(t, becomes(t, db, serves).Lag)
 
 	t.Run("that is busy still serves", func(t *testing.T) {

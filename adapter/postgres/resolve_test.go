@@ -28,7 +28,7 @@ func TestACommitThatStillRunsIsWaitedFor(t *testing.T) {
 		perform pg_sleep(0.5); return null;
 	end $$`)
 	exec(t, db, `create constraint trigger late after insert on shop.parents deferrable initially deferred for each row execute function shop.stubborn()`)
-	runner, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	runner, err := tx.NewRunner(db, &tx.RunnerOptions{CommitTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}) // the trigger sleeps by then
 	require.NoError(t, err)
 	hooks := 0
 	v, err := tx.Value(t.Context(), runner.With(tx.Options{Witness: true}).InWrite, func(_ context.Context, w *tx.Tx) (int, error) {
