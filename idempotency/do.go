@@ -26,21 +26,10 @@ type Outcome[T any] struct {
 // first one's), IDEMPOTENCY_IN_PROGRESS with a time to wait, IDEMPOTENCY_ABANDONED, those of the transaction and of fn. After
 // DB_COMMIT_UNKNOWN, which also has a time to wait, the same key may be sent again: it is answered, or run if nothing was committed.
 func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, t *tx.Tx) (T, error)) (Outcome[T], error) {
-	if g.runner.Active(ctx) {
-		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.Do", errNested)
+	own, out, done, err := begin[T](ctx, g, "idempotency.Do", key, fp)
+	if done || err != nil {
+		return out, err
 	}
-	form, err := formOf[T]()
-	if err != nil {
-		return Outcome[T]{}, err
-	}
-	own, rec, err := g.claim(ctx, key, fp, form)
-	if err != nil {
-		return Outcome[T]{}, err
-	}
-	if rec != nil {
-		return replay[T](ctx, g, rec)
-	}
-
 	settled := false
 	defer func() {
 		if !settled { // fn panicked, or ended its goroutine
@@ -67,14 +56,25 @@ func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(c
 	return Outcome[T]{}, err
 }
 
-// replay returns what is stored.
-func replay[T any](ctx context.Context, g *Guard, rec *Record) (Outcome[T], error) {
+// begin claims key for an operation that returns a T. A repeat is done: out is what was stored.
+func begin[T any](ctx context.Context, g *Guard, op string, key Key, fp Fingerprint) (own turn, out Outcome[T], done bool, err error) {
+	if g.runner.Active(ctx) {
+		return own, out, false, fault.New(fault.TXNestedRoot, op, errNested)
+	}
+	form, err := formOf[T]()
+	if err != nil {
+		return own, out, false, err
+	}
+	own, rec, err := g.claim(ctx, key, fp, form)
+	if err != nil || rec == nil {
+		return own, out, false, err
+	}
 	payload, err := g.load(ctx, rec.Answer)
 	if err != nil {
-		return Outcome[T]{}, err
+		return own, out, false, err
 	}
 	v, err := decode[T](payload)
-	return Outcome[T]{v, true, rec.State == Failed}, err
+	return own, Outcome[T]{v, true, rec.State == Failed}, true, err
 }
 
 // run executes fn between Start and Complete. The outcome is meaningful where the error is nil or ErrRejected; lost is what the driver, and not

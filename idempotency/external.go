@@ -46,19 +46,9 @@ func (e *Execution) Renew(ctx context.Context, lease time.Duration) error {
 // Codes: those of [Do], except that IDEMPOTENCY_ABANDONED is also what a caller gets that was taken for interrupted while fn ran, or whose
 // answer could not be stored.
 func DoExternal[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, e *Execution) (T, error)) (Outcome[T], error) {
-	if g.runner.Active(ctx) {
-		return Outcome[T]{}, fault.New(fault.TXNestedRoot, "idempotency.DoExternal", errNested)
-	}
-	form, err := formOf[T]()
-	if err != nil {
-		return Outcome[T]{}, err
-	}
-	own, rec, err := g.claim(ctx, key, fp, form)
-	if err != nil {
-		return Outcome[T]{}, err
-	}
-	if rec != nil {
-		return replay[T](ctx, g, rec)
+	own, out, done, err := begin[T](ctx, g, "idempotency.DoExternal", key, fp)
+	if done || err != nil {
+		return out, err
 	}
 	c, err := g.execute(ctx, own)
 	if err != nil {
