@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/jackc/pgerrcode"
@@ -20,7 +19,7 @@ type joined struct {
 	q        Batcher
 	token    string // is in a setting of the transaction, by which it knows itself
 	readOnly bool
-	scopes   []savepoint
+	scopes   savepoints
 }
 
 var _ tx.JoinedConn = (*joined)(nil)
@@ -113,40 +112,25 @@ func (c *joined) Savepoint(ctx context.Context, name string, readOnly bool) erro
 
 // Release implements [tx.Conn].
 func (c *joined) Release(ctx context.Context, name string) error {
-	if err := c.turn.take(); err != nil {
-		return err
-	}
-	defer c.turn.leave()
-	return c.release(ctx, name)
+	return c.turn.do(func() error { return c.release(ctx, name) })
 }
 
 func (c *joined) release(ctx context.Context, name string) error {
 	if _, err := c.q.Exec(ctx, "release savepoint "+scopeName(name)); err != nil {
 		return err
 	}
-	c.leave(name)
+	c.scopes.end(name)
 	return nil
 }
 
 // RollbackTo implements [tx.Conn].
 func (c *joined) RollbackTo(ctx context.Context, name string) error {
-	if err := c.turn.take(); err != nil {
-		return err
-	}
-	defer c.turn.leave()
-	if _, err := c.q.Exec(ctx, "rollback to savepoint "+scopeName(name)); err != nil {
-		return err
-	}
-	return c.release(ctx, name)
-}
-
-func (c *joined) leave(name string) {
-	for i, s := range slices.Backward(c.scopes) {
-		if s.name == name {
-			c.scopes = c.scopes[:i]
-			return
+	return c.turn.do(func() error {
+		if _, err := c.q.Exec(ctx, "rollback to savepoint "+scopeName(name)); err != nil {
+			return err
 		}
-	}
+		return c.release(ctx, name)
+	})
 }
 
 // scopeName keeps out of the way of the caller's savepoints.
@@ -160,7 +144,7 @@ func (c *joined) translate(ctx context.Context, op string, err error) error {
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
 		return fault.Textf("%s: %w", op, tx.ErrDone)
 	}
-	if pg, ok := serverError(err); ok && pg.Code == pgerrcode.ReadOnlySQLTransaction && c.writesRefused() {
+	if pg, ok := serverError(err); ok && pg.Code == pgerrcode.ReadOnlySQLTransaction && (c.readOnly || c.scopes.readOnly()) {
 		return fault.New(fault.TXReadOnly, op, diagnose(err))
 	}
 	classifier, broken := standard()
@@ -168,8 +152,4 @@ func (c *joined) translate(ctx context.Context, op string, err error) error {
 		return broken
 	}
 	return classifier.Translate(ctx, op, err)
-}
-
-func (c *joined) writesRefused() bool {
-	return c.readOnly || slices.ContainsFunc(c.scopes, func(s savepoint) bool { return s.readOnly })
 }

@@ -53,6 +53,15 @@ func (t *turn) last(cut func()) (first bool) {
 
 func (t *turn) leave() { <-t.taken }
 
+// do runs fn in a turn of its own.
+func (t *turn) do(fn func() error) error {
+	if err := t.take(); err != nil {
+		return err
+	}
+	defer t.leave()
+	return fn()
+}
+
 // exclusive runs SQL when it is its caller's turn, which it keeps for one call: while rows are open, pgx itself refuses what comes in between.
 type exclusive struct {
 	turn  *turn

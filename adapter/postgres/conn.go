@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -22,7 +21,7 @@ type conn struct {
 	tx        pgx.Tx
 	statement time.Duration // statement_timeout here
 	readOnly  bool
-	scopes    []savepoint
+	scopes    savepoints
 	ended     bool // by SQL of fn's
 	tap       *tap
 	unfit     bool // the connection must not go back to the pool
@@ -31,16 +30,6 @@ type conn struct {
 
 	witness      Witness // nil where nothing could tell the outcome
 	witnessDepth int     // how many scopes were open when its row was written
-}
-
-type savepoint struct {
-	name     string
-	readOnly bool
-}
-
-// writesRefused reports whether we asked for read-only here, so that a refused write is the program's mistake.
-func (c *conn) writesRefused() bool {
-	return c.readOnly || slices.ContainsFunc(c.scopes, func(s savepoint) bool { return s.readOnly })
 }
 
 func (c *conn) server() *pgconn.PgConn { return c.pooled.Conn().PgConn() }
@@ -76,7 +65,7 @@ func (c *conn) translate(ctx context.Context, op string, err error) error {
 	if !ok || pg.Code != pgerrcode.ReadOnlySQLTransaction {
 		return c.db.translate(ctx, c.server(), op, err)
 	}
-	if c.writesRefused() {
+	if c.readOnly || c.scopes.readOnly() { // we asked for it, so that the write is the program's mistake
 		return fault.New(fault.TXReadOnly, op, diagnose(err))
 	}
 	c.unfit = true
@@ -95,11 +84,7 @@ func (c *conn) exec(ctx context.Context, op, sql string) error {
 
 // Savepoint implements [tx.Conn]. PostgreSQL gives transaction_read_only its old value back when the savepoint ends.
 func (c *conn) Savepoint(ctx context.Context, name string, readOnly bool) error {
-	if err := c.turn.take(); err != nil {
-		return err
-	}
-	defer c.turn.leave()
-	return c.savepoint(ctx, name, readOnly)
+	return c.turn.do(func() error { return c.savepoint(ctx, name, readOnly) })
 }
 
 func (c *conn) savepoint(ctx context.Context, name string, readOnly bool) error {
@@ -116,11 +101,7 @@ func (c *conn) savepoint(ctx context.Context, name string, readOnly bool) error 
 
 // Release implements [tx.Conn].
 func (c *conn) Release(ctx context.Context, name string) error {
-	if err := c.turn.take(); err != nil {
-		return err
-	}
-	defer c.turn.leave()
-	return c.release(ctx, name)
+	return c.turn.do(func() error { return c.release(ctx, name) })
 }
 
 func (c *conn) release(ctx context.Context, name string) error {
@@ -131,11 +112,7 @@ func (c *conn) release(ctx context.Context, name string) error {
 
 // RollbackTo implements [tx.Conn].
 func (c *conn) RollbackTo(ctx context.Context, name string) error {
-	if err := c.turn.take(); err != nil {
-		return err
-	}
-	defer c.turn.leave()
-	return c.rollbackTo(ctx, name)
+	return c.turn.do(func() error { return c.rollbackTo(ctx, name) })
 }
 
 func (c *conn) rollbackTo(ctx context.Context, name string) error {
@@ -150,12 +127,7 @@ func (c *conn) leave(ctx context.Context, op, name, first string) error {
 	if err := c.exec(ctx, op, first+"release savepoint "+pgx.Identifier{name}.Sanitize()); err != nil {
 		return err
 	}
-	for i, s := range slices.Backward(c.scopes) { // the latest of that name, with those inside it
-		if s.name == name {
-			c.scopes = c.scopes[:i]
-			break
-		}
-	}
+	c.scopes.end(name)
 	return nil
 }
 
