@@ -14,8 +14,8 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// MaxDepth is how many arrays and objects may be inside one another.
-const MaxDepth = 32
+// maxDepth is how many arrays and objects may be inside one another.
+const maxDepth = 32
 
 const decodeOp = "httpapi.Decode"
 
@@ -34,7 +34,7 @@ var noNull = json.UnmarshalFromFunc(func(d *jsontext.Decoder, v any) error {
 // Decode reads the one JSON value in body into what v points at. Names are case-sensitive; an absent field leaves what v held.
 //
 // Refused as [fault.RequestInvalid] with status 400, naming the first field at fault by its path ("items[2].quantity"; "body" for the
-// whole), are: an empty body, bad syntax, invalid UTF-8 and unpaired surrogates, data after the value, nesting beyond [MaxDepth], a field
+// whole), are: an empty body, bad syntax, invalid UTF-8 and unpaired surrogates, data after the value, nesting deeper than 32 levels, a field
 // given twice, a field that v does not have, a value of the wrong type or range (null too, unless the field is a pointer, an
 // any, or a type that parses itself), and U+0000 in any string, since PostgreSQL's text cannot
 // hold it. Rules about values that could be read are not Decode's: report those with [fault.Invalid] (422).
@@ -77,8 +77,8 @@ func scan(body []byte) error {
 		if err != nil {
 			return syntax(body, d, err)
 		}
-		if d.StackDepth() > MaxDepth {
-			return refuse(pathAt(d, d.StackPointer()), fmt.Sprintf("is nested more than %d levels deep", MaxDepth), "send a flatter structure")
+		if d.StackDepth() > maxDepth {
+			return refuse(pathAt(d, d.StackPointer()), fmt.Sprintf("is nested more than %d levels deep", maxDepth), "send a flatter structure")
 		}
 		if token.Kind() == jsontext.KindString && strings.ContainsRune(token.String(), 0) {
 			return refuse(pathAt(d, d.StackPointer()), "holds the character U+0000", "remove that character")

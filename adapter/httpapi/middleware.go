@@ -31,7 +31,7 @@ func Wrap(next http.Handler, log *slog.Logger) http.Handler {
 		id := requestID(r)
 		r = r.WithContext(reqctx.WithRequestID(r.Context(), id))
 		h := w.Header()
-		h.Set(RequestIDHeader, id)
+		h.Set(requestIDHeader, id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 

@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// RequestIDHeader carries the id of a request, in and out.
-const RequestIDHeader = "X-Request-Id"
+// requestIDHeader carries the id of a request, in and out.
+const requestIDHeader = "X-Request-Id"
 
 const maxRequestID = 128
 
 // requestID returns the id that the caller gave, where it is fit to be logged and echoed, else a new one of 130 random bits.
 func requestID(r *http.Request) string {
-	if ids := r.Header.Values(RequestIDHeader); len(ids) == 1 && validRequestID(ids[0]) {
+	if ids := r.Header.Values(requestIDHeader); len(ids) == 1 && validRequestID(ids[0]) {
 		return ids[0]
 	}
 	return rand.Text()
