@@ -253,14 +253,5 @@ func (m *Migrator) schemas() []string {
 	return out
 }
 
-func schemaExists(ctx context.Context, q querier, schema string) (bool, error) {
-	var ok bool
-	err := q.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_namespace where nspname = $1)`, schema).Scan(&ok)
-	if err != nil {
-		return false, fmt.Errorf("migrations: look for schema %s: %w", schema, told(err))
-	}
-	return ok, nil
-}
-
-// identifier is one identifier.
+// identifier quotes a name.
 func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }

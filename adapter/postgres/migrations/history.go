@@ -90,6 +90,15 @@ func tableExists(ctx context.Context, q querier, table string) (bool, error) {
 	return ok, nil
 }
 
+func schemaExists(ctx context.Context, q querier, schema string) (bool, error) {
+	var ok bool
+	err := q.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_namespace where nspname = $1)`, schema).Scan(&ok)
+	if err != nil {
+		return false, fault.Textf("migrations: look for schema %s: %w", schema, told(err))
+	}
+	return ok, nil
+}
+
 // store is goose's own for PostgreSQL, except that a mark is written with its checksum.
 type store struct {
 	database.Store

@@ -145,15 +145,14 @@ func (m *Migrator) prepare(ctx context.Context, db *sql.DB, s source, f file) er
 // ensureSchema looks first: CREATE SCHEMA IF NOT EXISTS wants the right to create even where there is nothing to do. Two streams may
 // share a schema and meet here, since each holds a lock of its own.
 func ensureSchema(ctx context.Context, db *sql.DB, schema string) error {
-	var exists bool
-	look := func() error {
-		return db.QueryRowContext(ctx, `select exists (select from pg_catalog.pg_namespace where nspname = $1)`, schema).Scan(&exists)
-	}
-	if err := look(); err != nil || exists {
+	if exists, err := schemaExists(ctx, db, schema); err != nil || exists {
 		return err
 	}
 	_, err := db.ExecContext(ctx, `create schema if not exists `+schema)
-	if err != nil && look() == nil && exists {
+	if err == nil {
+		return nil
+	}
+	if exists, lookErr := schemaExists(ctx, db, schema); lookErr == nil && exists {
 		return nil
 	}
 	return err
