@@ -31,8 +31,9 @@ func (c *core) carried(ctx context.Context) *Tx {
 	return nil
 }
 
-// FromContext returns the innermost open transaction that ctx carries, of whichever runner. It is for code bases that live by a
-// transaction in the context, and for what must stand apart from any; all else takes a *[Tx] as an argument, which cannot be forgotten.
+// FromContext returns the innermost open transaction that ctx carries, of whichever runner. It is for code that passes transactions through
+// the context, and for code that must notice one to stay outside of it. All other code should take a *[Tx] as an argument, which the
+// compiler does not let a caller forget.
 func FromContext(ctx context.Context) (*Tx, bool) {
 	seen := map[*core]bool{}
 	for e := entryOf(ctx); e != nil; e = e.outer {

@@ -15,24 +15,25 @@ const (
 	Serializable
 )
 
-// Options are what one transaction may differ in. A zero field means the driver's configured default, which is never "unlimited". All but
-// Isolation count only where the transaction begins: what joins one changes nothing of it.
+// Options are the settings of one transaction. A zero field means the driver's configured default; no default is unlimited. Where a call
+// joins an active transaction, Isolation alone counts: the active one must have at least that level.
 type Options struct {
 	Isolation        Isolation
 	StatementTimeout time.Duration // bound on one statement
 	LockTimeout      time.Duration // bound on one wait for a lock
 	IdleTimeout      time.Duration // bound on sitting idle between statements, less than RunnerOptions.ResolveTimeout
-	Retry            Retry         // what becomes of a serialization failure or a deadlock
-	// Replica lets InReadOnly read from the replica, where there is one that is near enough: what was just written may not be there yet.
-	// Inside an active transaction it has no effect. The other verbs refuse it, and so is Serializable refused with it.
+	Retry            Retry         // whether to run fn again after a serialization failure or a deadlock
+	// Replica lets InReadOnly read from the replica, where one is configured and its lag is small enough; rows that were just written may
+	// be missing there. Inside an active transaction it has no effect. The other methods refuse it, and it cannot be combined with
+	// Serializable.
 	Replica bool
-	// Witness has the transaction write a row by which its outcome is told if COMMIT gets no answer. What writes an outbox event or the
-	// answer of a keyed operation has such a row without it. A read-only one needs none. It takes the snapshot of a transaction above
-	// [ReadCommitted] when it begins.
+	// Witness has the transaction write a row by which its outcome is looked up if COMMIT gets no answer. A transaction that appends an
+	// outbox event or completes a keyed operation has such a row without it; a read-only one needs none. Above [ReadCommitted] the row
+	// takes the transaction's snapshot at BEGIN, not at the first statement of fn.
 	Witness bool
 }
 
-// BeginOptions is what a [Driver] is asked to begin.
+// BeginOptions are what a runner asks a [Driver] to begin a transaction with.
 type BeginOptions struct {
 	Options
 	ReadOnly bool
@@ -44,15 +45,16 @@ type Driver interface {
 	Begin(ctx context.Context, o BeginOptions) (Conn, error)
 }
 
-// Conn is one open transaction of a driver. The runner calls it from one goroutine at a time, and calls exactly one of Commit and
-// Rollback, once, as the last thing but a [Resolver]'s Resolve; whichever it is must give the connection back, whatever happens. Errors
-// are translated: they carry a code where one applies.
+// Conn is one open transaction of a driver. The runner calls its methods from one goroutine at a time, and ends it by exactly one call of
+// Commit or Rollback; after that it calls nothing but a [Resolver]'s Resolve. The ending call must give the connection back in every case,
+// also when it fails. Errors carry a code where one applies.
 type Conn interface {
 	// Commit returns nil only if the transaction is known to have committed, and an error with code DB_COMMIT_UNKNOWN if that cannot be
 	// known. Any other error means: known not to have committed, and nothing is left to roll back.
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction. A connection that is already gone is a rolled-back transaction: nil. DB_COMMIT_UNKNOWN says that SQL
-	// of fn's had ended it, so that what came before may have committed.
+	// Rollback undoes the transaction. It returns nil where the connection is already lost, since the server rolls back then. It returns
+	// DB_COMMIT_UNKNOWN where a statement of fn, such as a COMMIT, has ended the transaction, so that earlier statements may have
+	// committed.
 	Rollback(ctx context.Context) error
 	// Savepoint opens a nested scope; in a readOnly one, writes are refused until it ends.
 	Savepoint(ctx context.Context, name string, readOnly bool) error

@@ -23,8 +23,8 @@ type JoinedConn interface {
 	Open(ctx context.Context) bool
 }
 
-// Joined is the other end of a transaction that its caller began, and ends: here the caller says how it did. A service gets one of
-// postgres.Wrap. Safe for concurrent use.
+// Joined is how the caller of a transaction that it began itself reports the end of it: by Committed or RolledBack, after its own COMMIT or
+// ROLLBACK. postgres.Wrap returns one. Safe for concurrent use.
 type Joined struct {
 	t    *Tx
 	conn JoinedConn
@@ -38,13 +38,13 @@ func Join(conn JoinedConn, isolation Isolation, readOnly bool) (*Tx, *Joined) {
 }
 
 // Context returns a context in which the transaction is the active one of r: InWrite and InReadOnly join it, InRootWrite refuses it, InNew
-// stands apart from it, and [FromContext] finds it. It is for code bases that live by a transaction in the context. r must be a runner for
-// the same database, which nothing can check.
+// stays outside of it, and [FromContext] finds it. It is for code that passes transactions through the context. r must be a runner on the
+// same database; that is not checked.
 func (j *Joined) Context(ctx context.Context, r *Runner) context.Context { return r.with(ctx, j.t) }
 
-// Committed says that COMMIT has succeeded, and runs the hooks as a runner does. It returns [ErrOpen] where the transaction is seen to be
-// open, [ErrDone] where its end was told before, and [ErrRollbackOnly], without running hooks, where a joined scope had failed, so that
-// the server must have answered that COMMIT by ROLLBACK.
+// Committed reports that COMMIT has succeeded, and runs the after-commit hooks as a runner does. It returns [ErrOpen] if the transaction is
+// still open, [ErrDone] if its end was reported before, and [ErrRollbackOnly], without running hooks, if a joined scope had failed: then
+// the server has answered the COMMIT by ROLLBACK.
 func (j *Joined) Committed(ctx context.Context) error {
 	const op = "tx.Committed"
 	if _, err := Unwrap(j.t); err != nil {
@@ -75,8 +75,8 @@ func (j *Joined) outside(ctx context.Context, e *entry) context.Context {
 	return j.outside(e.core.with(ctx, nil), e.outer)
 }
 
-// RolledBack says that nothing of the transaction took effect, and drops the hooks. Where its end was told before, it does nothing: it may
-// be deferred.
+// RolledBack reports that nothing of the transaction took effect, and drops the hooks. If its end was reported before it does nothing, so
+// that it may be deferred.
 func (j *Joined) RolledBack() { j.t.end() }
 
 // Joined reports whether the transaction was begun by its caller, who commits it. Then the kit does not learn the outcome of COMMIT, and

@@ -30,7 +30,8 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Resolver is what a [Conn] has that can tell, after Commit has answered DB_COMMIT_UNKNOWN, what became of the transaction.
+// Resolver is an optional interface of a [Conn] that can find out what became of the transaction after Commit has returned
+// DB_COMMIT_UNKNOWN.
 type Resolver interface {
 	// Resolve looks once, within ctx. Committed and NotCommitted are final: it must not be possible that the server still changes them.
 	// Unknown without an error means that no later look can tell either; with one, that this look has failed and another may not.

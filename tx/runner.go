@@ -92,8 +92,8 @@ func (c *core) validate(o Options) error {
 	return o.validate()
 }
 
-// With returns a runner with other options that joins the same transactions. It does not look at them: where they are not valid, every
-// verb of the new runner returns the error, before it begins a transaction or runs fn.
+// With returns a runner on the same driver that joins the same transactions and has other options. It does not validate them: if they are
+// not valid, every method of the new runner returns the error before it begins a transaction or runs fn.
 func (r *Runner) With(o Options) *Runner { return &Runner{core: r.core, opts: o} }
 
 // active returns the transaction that ctx carries, nil if none.
@@ -153,8 +153,8 @@ func (r *Runner) InRootWrite(ctx context.Context, fn func(ctx context.Context, t
 	return r.run(ctx, false, fn)
 }
 
-// InReadOnly runs fn in a READ ONLY transaction, on the replica if Options.Replica says so, or, inside an active one, behind a savepoint in which writes are refused. A write
-// in it fails with [ErrReadOnly].
+// InReadOnly runs fn in a READ ONLY transaction, on the replica if Options.Replica asks for it. Inside an active transaction it runs fn
+// behind a savepoint in which writes are refused. A write fails with [ErrReadOnly].
 func (r *Runner) InReadOnly(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
 	t, err := r.active(ctx, "tx.InReadOnly")
 	switch {
@@ -277,8 +277,8 @@ func (c *core) runHook(ctx context.Context, hook func(context.Context) error) er
 	return <-ended
 }
 
-// Value is one of the runner's verbs with a result: tx.Value(ctx, runner.InWrite, fn). The result is returned only if the verb
-// succeeded, so where it began the transaction, only once COMMIT is known to have succeeded.
+// Value runs fn by one of a runner's methods and returns its result: tx.Value(ctx, runner.InWrite, fn). On failure the result is zero:
+// where the method began the transaction, there is a result only once COMMIT is known to have succeeded.
 func Value[T any](ctx context.Context, in func(context.Context, func(context.Context, *Tx) error) error,
 	fn func(ctx context.Context, t *Tx) (T, error),
 ) (T, error) {

@@ -36,7 +36,7 @@ func Unwrap(t *Tx) (Conn, error) {
 	return t.conn, nil
 }
 
-// Err returns why t is of no use any more: [ErrDone] after its end, TX_ROLLBACK_ONLY where it can only be rolled back, nil where it goes on.
+// Err returns nil while t can still commit, [ErrDone] after its end, and TX_ROLLBACK_ONLY once it can only be rolled back.
 func (t *Tx) Err() error {
 	if _, err := Unwrap(t); err != nil {
 		return err

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// CheckPool returns a [*ConfigError] where workers, each in a transaction of that depth at once, could all wait for one another for the last
-// connection they need. A transaction without InNew in it has depth 1, one with InNew 2, one with InNew inside that 3. With
-// workers x (depth - 1) + 1 connections, one of them can always go on. A maxConns of 0 is the default of [Config].
+// CheckPool returns a [*ConfigError] if a pool of maxConns is too small for that many workers at once, each with transactions nested to
+// that depth: all of them could then wait for a connection that none gives back. Depth is 1 for a transaction without InNew in it, 2 with
+// InNew, 3 with InNew inside that. With workers x (depth - 1) + 1 connections, one of them can always go on. A maxConns of 0 is the default
+// of [Config].
 func CheckPool(maxConns int32, workers, depth int) error {
 	if min(workers, depth) < 1 || max(workers, depth) > math.MaxInt32 {
 		return fmt.Errorf("postgres: CheckPool was given %d workers and depth %d; both are 1 or more, and less than the connections of any server", workers, depth)

@@ -13,7 +13,7 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// Contribution gives codes to SQLSTATEs: a service adds those that its own functions and triggers raise.
+// Contribution gives codes to SQLSTATEs. A service contributes those that its own functions and triggers raise.
 type Contribution struct {
 	Name    string                // who contributes, for the error when two meet
 	States  map[string]fault.Code // by exact SQLSTATE, five characters
@@ -26,8 +26,8 @@ type Classifier struct {
 	classes map[string]fault.Code
 }
 
-// NewClassifier returns a classifier of the kit's table and more. A state, or class, that two of them name is an error even where
-// both give it the same code: a later change to one would silently lose.
+// NewClassifier returns a classifier of the kit's own table and more. A state, or class, that two of them name is an error even where both
+// give it the same code: a later change to one would silently be ignored.
 func NewClassifier(more ...Contribution) (*Classifier, error) {
 	c := &Classifier{states: map[string]fault.Code{}, classes: map[string]fault.Code{}}
 	owner := map[string]string{}

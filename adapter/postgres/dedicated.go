@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Dedicated opens a session outside of the pool, for what a session alone can do, such as LISTEN. dsn is a way to the same server past a
-// pooler, which would share the session; "" is the DB's own. [ErrPooler] refuses one that leads
-// through a pooler. The caller closes it, ends its waits by ctx, and translates its errors.
+// Dedicated opens a connection outside of the pool, for what needs a session of its own, such as LISTEN. dsn leads to the same server
+// without a pooler in between; "" means the DSN of db. A connection that leads through a pooler is refused with [ErrPooler]. The caller
+// closes the connection, bounds its waits by ctx, and translates its errors.
 func (db *DB) Dedicated(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	const op = "postgres.Dedicated"
 	cfg := db.cfg

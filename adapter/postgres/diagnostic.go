@@ -31,7 +31,7 @@ type Diagnostic struct {
 	err                                         error
 }
 
-// Diagnose returns err with the text of a [Diagnostic] and without a code, for what does not come through a [*DB]; nil for nil.
+// Diagnose returns err with the text of a [Diagnostic] and without a code, for errors that do not come from a [*DB]; nil for nil.
 func Diagnose(err error) error {
 	if err == nil {
 		return nil

@@ -2,11 +2,12 @@ package postgres
 
 import "time"
 
-// Millis is d as a setting of the server takes it, in milliseconds, rounded up like [Micros]: 0 would mean no limit at all.
+// Millis returns d in whole milliseconds, as the server's settings take it. It rounds up, as [Micros] does: a timeout of 0 would mean no
+// limit.
 func Millis(d time.Duration) int64 { return roundUp(d, time.Millisecond) }
 
-// Micros is d as the statements of stores take it, in microseconds, rounded up: what the database is given to keep, as a lease, is never less
-// than was asked for, and never nothing.
+// Micros returns d in whole microseconds, as the statements of stores take it. It rounds up, so that what the database keeps, such as a
+// lease, is never shorter than was asked for.
 func Micros(d time.Duration) int64 { return roundUp(d, time.Microsecond) }
 
 func roundUp(d, unit time.Duration) int64 {

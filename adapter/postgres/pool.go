@@ -20,15 +20,15 @@ import (
 // MinVersion is the oldest major version of PostgreSQL that the kit runs on.
 const MinVersion = 15
 
-// Options are what Open can do without.
+// Options are the optional arguments of [Open]. Zero fields mean the default.
 type Options struct {
 	Meter         metric.MeterProvider // nil means no metrics
 	Logger        *slog.Logger         // gets discarded connections and unknown outcomes; nil means slog.Default()
 	Contributions []Contribution       // codes for SQLSTATEs that the service raises itself
 }
 
-// DB is a bounded pool of connections to one primary, and perhaps another to a replica. Its Exec, Query and QueryRow autocommit; it is also the [tx.Driver] that a
-// tx.Runner begins transactions with. Safe for concurrent use.
+// DB is a bounded pool of connections to one primary, and perhaps another to a replica. Its Exec, Query and QueryRow autocommit; it is also
+// the [tx.Driver] that a tx.Runner begins transactions with. Safe for concurrent use.
 type DB struct {
 	pool       *pgxpool.Pool
 	cfg        Config

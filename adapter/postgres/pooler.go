@@ -18,8 +18,8 @@ import (
 // ErrPooler means that a session which must be the caller's own leads through a pooler: others would get its settings, or it would lose them.
 var ErrPooler error = fault.Text("postgres: a pooler stands between the service and the server")
 
-// MetPooler reports whether a connection that had to be direct failed for the pooler that it met: for its pid ([Direct]), or because the
-// pooler, as PgBouncer does, refuses startup parameters that it does not keep.
+// MetPooler reports whether err is the failure to open a connection that had to lead to the server itself and met a pooler instead: either
+// [Direct] noticed it, or the pooler refused startup parameters that it cannot keep, as PgBouncer does.
 func MetPooler(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, ErrPooler) || ok && pg.Code == pgerrcode.ProtocolViolation

@@ -26,10 +26,10 @@ var (
 	_ DBTX = querier{}
 )
 
-// Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine: a call that meets another one is refused with
-// [tx.ErrConcurrentUse], and the transaction does not commit. After the end of t it answers [tx.ErrDone];
-// a transaction of another driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered
-// with DB_COMMIT_UNKNOWN, and nothing runs after it. [Wrap] says what differs in a transaction that its caller began.
+// Querier returns the handle to run SQL in t with. Like t, it belongs to one goroutine: a call during another goroutine's call is refused
+// with [tx.ErrConcurrentUse], and the transaction does not commit. After the end of t it answers [tx.ErrDone]; a transaction of another
+// driver is refused. COMMIT and ROLLBACK are the runner's: a statement that ends the transaction is answered with DB_COMMIT_UNKNOWN, and
+// nothing runs after it. [Wrap] says what differs in a transaction that its caller began.
 func Querier(t *tx.Tx) (DBTX, error) {
 	c, err := tx.Unwrap(t)
 	if err != nil {

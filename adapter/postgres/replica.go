@@ -26,7 +26,7 @@ const lagQuery = `select case
 		- coalesce(pg_catalog.pg_last_xact_replay_timestamp(), pg_catalog.pg_postmaster_start_time())))
 end::float8`
 
-// ReplicaState is what is known of the read replica.
+// ReplicaState is what is known of the read replica at one moment.
 type ReplicaState struct {
 	Serving bool          // reads that ask for the replica get it; else they get the primary
 	Reason  string        // why not: "starting", "unreachable" or "lagging"; empty where it serves

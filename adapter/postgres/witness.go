@@ -14,14 +14,15 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// Witness tells what became of a transaction by something that only this transaction wrote. It runs in a transaction of its own, on
-// another connection, at READ COMMITTED, which is rolled back. It must wait for the first one to end, by asking for a lock that the
-// first one holds: what it sees while that is still open may change. [tx.Unknown] without an error says that its row is gone.
+// Witness finds out what became of a transaction by looking for a row that only that transaction wrote. It is called in a READ COMMITTED
+// transaction of its own, on another connection, which is rolled back afterwards. It must ask for a lock that the first transaction holds,
+// so that it waits until that one has ended: until then, what it sees may change. [tx.Unknown] without an error means that the row is gone,
+// so that nobody can tell.
 type Witness func(ctx context.Context, q DBTX) (tx.Outcome, error)
 
-// AddWitness has w asked if the COMMIT of t gets no answer. It is for stores whose rows can tell, right after such a row was
-// written. One is enough: while t has one whose row no rollback to a savepoint has undone, more are not kept. In a transaction that its
-// caller commits nobody asks: there it returns [tx.ErrJoined].
+// AddWitness has w asked if the COMMIT of t gets no answer. A store calls it right after it has written the row that w looks for. One
+// witness is enough: others are ignored, unless a rollback to a savepoint has undone the row of the first. In a transaction that its caller
+// commits it returns [tx.ErrJoined], since nobody would ask.
 func AddWitness(t *tx.Tx, w Witness) error {
 	c, err := connOf(t)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // setting is where the trigger reads who acts. It ends with the transaction.
 const setting = "caskeleton.actor"
 
-// Act says for the rest of t that the actor of ctx acts, so that a statement need not name the columns: one round trip, whatever many rows
-// follow. A later Act, [Values] or [Set] in t replaces the actor; a rollback to a savepoint brings the one before back.
+// Act tells the trigger that the actor of ctx acts for the rest of t, so that statements need not name the audit columns. It costs one
+// round trip, however many rows follow. A later Act, [Values] or [Set] in t replaces the actor; a rollback to a savepoint restores the one
+// before.
 func Act(ctx context.Context, t *tx.Tx) error {
 	q, err := postgres.Querier(t)
 	if err != nil {

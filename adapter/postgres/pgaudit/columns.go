@@ -14,8 +14,8 @@ func Values(n int) string {
 	return fmt.Sprintf("transaction_timestamp(), %s, transaction_timestamp(), $%d::text", acting(n), n)
 }
 
-// Set returns the assignments of an UPDATE, or of ON CONFLICT DO UPDATE, whose parameter $n is the actor: reqctx.Actor. That updated_at never
-// goes back is the trigger's doing.
+// Set returns the assignments of an UPDATE, or of ON CONFLICT DO UPDATE, whose parameter $n is the actor: reqctx.Actor. The trigger keeps
+// updated_at from going back.
 func Set(n int) string {
 	return fmt.Sprintf("updated_at = transaction_timestamp(), updated_by = %s", acting(n))
 }
