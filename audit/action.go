@@ -10,7 +10,7 @@ import (
 // MaxSubject is the longest [Action.Subject], in bytes. What has a longer name is named by a digest of it.
 const MaxSubject = 1000
 
-// Action is what an operator did. It is kept for longer than what it was done to, so that it has to say by itself what that was.
+// Action is one thing that an operator did. It is kept for longer than what it was done to, so it has to describe that by itself.
 type Action struct {
 	Operator string          // who; required
 	Verb     string          // what, as "idempotency.reconcile"; required

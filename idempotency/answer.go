@@ -11,8 +11,8 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// Formed is a type of answers whose stored form nothing else can be taken for: what its MarshalBinary returns begins with the form, a word of
-// lower-case letters, and a space. [Guard.Reconcile] then refuses what an operation of that type could not read.
+// Formed is implemented by types of answers whose stored form can be recognised: what MarshalBinary returns begins with AnswerForm, a word
+// of lower-case letters, and a space. [Guard.Reconcile] then refuses an answer that repeats of the operation could not read.
 type Formed interface {
 	encoding.BinaryMarshaler
 	AnswerForm() string

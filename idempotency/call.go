@@ -2,15 +2,15 @@ package idempotency
 
 import "time"
 
-// CallOptions are what the operations of one route differ in. A zero field means that of the guard. Which outcomes are stored is what an
-// operation says by its error: none, [ErrRejected], or any other.
+// CallOptions are the options of a guard that may differ from route to route. A zero field means that of the guard. Which outcomes are
+// stored is no option: the operation says so by its error (none, [ErrRejected], or any other).
 type CallOptions struct {
-	Lease  time.Duration // see [Options]
-	Expiry time.Duration // likewise
+	Lease  time.Duration // as Options.Lease
+	Expiry time.Duration // as Options.Expiry
 }
 
-// With returns a guard on the same records with other options. It does not look at them: where they are not valid, [Do] and [DoExternal]
-// return the error before they look anything up. Validate tells it sooner.
+// With returns a guard on the same records with other options. It does not validate them: if they are not valid, [Do] and [DoExternal]
+// return the error before they look anything up. [Guard.Validate] returns it at once.
 func (g *Guard) With(o CallOptions) *Guard {
 	other := *g
 	if o.Lease != 0 {
@@ -23,8 +23,8 @@ func (g *Guard) With(o CallOptions) *Guard {
 	return &other
 }
 
-// Validate returns why nothing can be done with the options of a guard that [Guard.With] returned.
+// Validate returns an error if the options that [Guard.With] was given are not valid.
 func (g *Guard) Validate() error { return g.invalid }
 
-// Expiry returns how long answers are kept at least, for what is told to clients.
+// Expiry returns the least time for which answers are kept, to be told to clients.
 func (g *Guard) Expiry() time.Duration { return g.opts.Expiry }

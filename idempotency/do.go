@@ -15,16 +15,16 @@ type Outcome[T any] struct {
 	Rejected bool // the operation returned [ErrRejected], now or the first time: the value stands for a refusal, and nothing took effect
 }
 
-// Do runs fn once for key, in a transaction, and returns its value; a repeat gets the value that was stored. fn must do nothing
-// outside the transaction that a second run could double.
+// Do runs fn once for key, in a transaction, and returns its value; a repeat gets the value that was stored. fn must do nothing outside the
+// transaction that a second run could double. Do begins the transaction itself: with one active it returns [tx.ErrNestedRoot].
 //
-// A value is stored as what its MarshalBinary returns, if T or *T has one and UnmarshalBinary, else as JSON; a T with only one of them, or an
-// interface, is an error before anything is looked up. Where fn fails nothing is stored and the next call runs fn again; see [ErrRejected] for an answer that is a refusal. Do begins the transaction itself: with
-// one active it returns [tx.ErrNestedRoot].
+// A value is stored as its MarshalBinary returns it if T or *T has both MarshalBinary and UnmarshalBinary, and as JSON if it has neither. A
+// T with only one of them, or an interface type, is an error before anything is looked up. Where fn fails nothing is stored and the next
+// call runs fn again; see [ErrRejected] for an answer that is a refusal.
 //
-// Codes: IDEMPOTENCY_KEY_REQUIRED and IDEMPOTENCY_KEY_INVALID (nothing was looked up), IDEMPOTENCY_KEY_REUSED (fp differs from the
-// first one's), IDEMPOTENCY_IN_PROGRESS with a time to wait, IDEMPOTENCY_ABANDONED, those of the transaction and of fn. After
-// DB_COMMIT_UNKNOWN, which also has a time to wait, the same key may be sent again: it is answered, or run if nothing was committed.
+// Codes: IDEMPOTENCY_KEY_REQUIRED and IDEMPOTENCY_KEY_INVALID (nothing was looked up), IDEMPOTENCY_KEY_REUSED (fp differs from the first
+// one's), IDEMPOTENCY_IN_PROGRESS with a time to wait, IDEMPOTENCY_ABANDONED, those of the transaction and of fn. After DB_COMMIT_UNKNOWN,
+// which also has a time to wait, the same key may be sent again: it is answered, or run if nothing was committed.
 func Do[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, t *tx.Tx) (T, error)) (Outcome[T], error) {
 	own, out, done, err := begin[T](ctx, g, "idempotency.Do", key, fp)
 	if done || err != nil {

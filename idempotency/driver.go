@@ -15,8 +15,9 @@ type Driver interface {
 
 // Claims are what operations do with their records.
 type Claims interface {
-	// Claim makes a CLAIMED record of r.Scope unless that or one of r.Former has one, by a statement that commits on its own and never waits
-	// for the transaction of another operation. It returns the record and whether this call made it; of several, one with an answer.
+	// Claim makes a CLAIMED record of r.Scope unless there is one of r.Scope or r.Former, by a statement that commits on its own and never
+	// waits for the transaction of another operation. It returns the record that is there then, and whether this call made it; where there
+	// are several, one with an answer.
 	Claim(ctx context.Context, r Request) (rec Record, made bool, err error)
 	// TakeOver takes a CLAIMED record whose lease has expired from held, the claim that was read. It returns false where the record has
 	// changed meanwhile or its holder is alive, which is known by the lock that the holder's transaction has on it.

@@ -18,12 +18,12 @@ type Execution struct {
 	claim Claim
 }
 
-// Key is the same for each run of one operation, and different for all others: 64 hexadecimal digits, to be sent on as the idempotency key
-// of what is called, and to look up there what an interrupted run has done.
+// Key identifies the operation: 64 hexadecimal digits, the same in each run of it. Send it as the idempotency key of what fn calls, and
+// look up by it there what an interrupted run has done.
 func (e *Execution) Key() string { return e.claim.Scope.String() }
 
-// Renew has the lease end after the given time from now; 0 means the guard's lease. It returns [ErrStale] where the operation was taken for
-// interrupted meanwhile: what fn does from then on is for whoever settles it to find.
+// Renew has the lease end after the given time from now; 0 means the guard's lease. It returns [ErrStale] where the lease had expired and
+// the record is ABANDONED: whatever fn does from then on has to be found out by whoever settles the record.
 func (e *Execution) Renew(ctx context.Context, lease time.Duration) error {
 	o := e.guard.opts
 	if lease != 0 {
@@ -36,15 +36,15 @@ func (e *Execution) Renew(ctx context.Context, lease time.Duration) error {
 }
 
 // DoExternal runs fn once for key, for effects outside of the database, and returns its value; a repeat gets the value that was stored. No
-// transaction is held while fn runs: that it is EXECUTING is committed before, and its answer after. With a transaction active it
+// transaction is held while fn runs: its record is committed as EXECUTING before, and with the answer after. With a transaction active it
 // returns [tx.ErrNestedRoot].
 //
 // Where fn returns a value it is stored, as by [Do]; [ErrRejected] makes it a refusal. [ErrNoEffect] gives the key back. After any other
-// error, a panic, or an answer that cannot be stored, nobody knows what fn did: the record is ABANDONED, as it is once the lease of an
-// owner that died has expired, and never run again by itself. [Guard.Reconcile] settles it.
+// error, a panic, or an answer that cannot be stored, nobody knows what fn did: the record becomes ABANDONED, as it does once the lease of
+// an owner that died has expired, and fn is never run again by itself. [Guard.Reconcile] settles it.
 //
-// Codes: those of [Do], except that IDEMPOTENCY_ABANDONED is also what a caller gets that was taken for interrupted while fn ran, or whose
-// answer could not be stored.
+// Codes: those of [Do]. IDEMPOTENCY_ABANDONED is also returned where the lease expired and the record was abandoned while fn ran, and where
+// the answer could not be stored.
 func DoExternal[T any](ctx context.Context, g *Guard, key Key, fp Fingerprint, fn func(ctx context.Context, e *Execution) (T, error)) (Outcome[T], error) {
 	own, out, done, err := begin[T](ctx, g, "idempotency.DoExternal", key, fp)
 	if done || err != nil {

@@ -44,10 +44,11 @@ func New(d Driver, r *tx.Runner, keys Keyring, o *Options) (*Guard, error) {
 	return g, err
 }
 
-// Enroll makes sure that the guard's keyring has each version that the store knows, with the same secret, and makes the others known. Call
-// it before the first [Do]: under another secret no repeat is recognised. The current version must be known already, unless none is:
-// instances that do not have it would run repeats of what is claimed under it, so that it is rolled out by [Keyring.Accept] first.
-// It returns [ErrOtherSecret], which no retry mends, or what kept it from asking.
+// Enroll compares the guard's keyring with the key versions that the store has on record, and records those that are new. Call it before
+// the first [Do]: under another secret no repeat would be recognised. It returns [ErrOtherSecret], which no retry mends, if the keyring
+// lacks a version on record or has another secret for it, and if its current version is new while others are on record: instances that do
+// not have that version would run repeats of what is claimed under it, so let all of them accept it first ([Keyring.Accept]). Any other
+// error kept it from comparing.
 func (g *Guard) Enroll(ctx context.Context) error {
 	if err := g.driver.Enroll(ctx, g.keys.version, g.keys.checks()); err != nil {
 		return fault.Textf("idempotency: enroll key version %s: %w", g.keys.version, err)
@@ -55,13 +56,14 @@ func (g *Guard) Enroll(ctx context.Context) error {
 	return nil
 }
 
-// Retire has the store forget a key version that no record is of any more, so that instances start without it, and tells whether it did.
-// Call it when no instance signs by the version.
+// Retire removes a key version from the store once there is no record of it any more, so that instances start without it, and reports
+// whether it did. Call it when no instance has the version as its current one.
 func (g *Guard) Retire(ctx context.Context, version string) (bool, error) {
 	return g.RetireWith(ctx, version, func(context.Context, *tx.Tx) error { return nil })
 }
 
-// RetireWith is [Guard.Retire] and also, in one transaction: both take effect, or neither does. Where nothing is retired, also does not run.
+// RetireWith does as [Guard.Retire] and calls also in the same transaction: both take effect, or neither does. Where nothing is retired,
+// also is not called.
 func (g *Guard) RetireWith(ctx context.Context, version string, also func(ctx context.Context, t *tx.Tx) error) (done bool, err error) {
 	err = g.alone(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if done, err = g.driver.Retire(ctx, t, version); err != nil || !done {

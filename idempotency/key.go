@@ -87,8 +87,8 @@ func NewKeyring(version string, secret []byte) (Keyring, error) {
 	return Keyring{version: version, secret: append([]byte(nil), secret...)}, nil
 }
 
-// Accept returns a keyring that also finds what was recorded under another version, and records nothing under it. A new version is
-// accepted by all instances first, and becomes the first one of their keyrings afterwards: one that does not know it would run repeats.
+// Accept returns a keyring that also finds records made under another version, and makes none under it. To rotate, let all instances accept
+// the new version first, and make it the current one of their keyrings afterwards: an instance that does not know it would run repeats.
 func (r Keyring) Accept(version string, secret []byte) (Keyring, error) {
 	other, err := NewKeyring(version, secret)
 	if err != nil {

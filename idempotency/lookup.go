@@ -8,8 +8,8 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// lookups has one caller of a process at a time ask the store about a key; who comes meanwhile waits for what it learns. However many there
-// are, they take one connection, and the operation that runs does not wait behind them for its own.
+// lookups lets one caller of a process at a time ask the store about a key; callers that come meanwhile wait for its result. However many
+// there are, they take one connection, and the operation that runs does not wait behind them for its own.
 type lookups struct {
 	mu    sync.Mutex
 	byKey map[Scope]*lookup

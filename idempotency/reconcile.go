@@ -27,8 +27,8 @@ func RejectedWith[T any](v T) Settlement {
 // NoEffect says that the operation had no effect, so that a repeat may run it.
 func NoEffect() Settlement { return Settlement{known: true, state: released} }
 
-// Reconciler is how a service finds out by itself what an interrupted operation did: it asks whoever was called, by [Scope.String] of the
-// entry, which is what [Execution.Key] was. The zero Settlement leaves the record as it is.
+// Reconciler finds out for a service what an interrupted operation did, by asking the system that it called. [Scope.String] of the entry is
+// the [Execution.Key] that was sent there. The zero Settlement leaves the record as it is.
 type Reconciler func(ctx context.Context, e Entry) (Settlement, error)
 
 // Reconcile settles an ABANDONED record, as c names it. It returns [ErrStale] where the record is not that any more, and [ErrOtherForm] where
@@ -41,8 +41,8 @@ func (g *Guard) Reconcile(ctx context.Context, c Claim, s Settlement) error {
 	return g.driver.Settle(ctx, c, Abandoned, s.state, a)
 }
 
-// ReconcileWith is [Guard.Reconcile] and also, in one transaction: both take effect, or neither does. Where the record has changed, also does
-// not run.
+// ReconcileWith does as [Guard.Reconcile] and calls also in the same transaction: both take effect, or neither does. Where the record has
+// changed, also is not called.
 func (g *Guard) ReconcileWith(ctx context.Context, c Claim, s Settlement, also func(ctx context.Context, t *tx.Tx) error) error {
 	a, err := g.settles(ctx, c, s) // a ResponseStore is not waited for with a transaction open
 	if err != nil {
@@ -104,7 +104,8 @@ func (g *Guard) find(ctx context.Context, scopes []Scope) (Entry, error) {
 	return e, err
 }
 
-// Answer returns what is stored as the answer of a scope, or [ErrNoRecord]: also of an operation that has none yet.
+// Answer returns the stored answer of a scope. It returns [ErrNoRecord] where there is no record, and where the operation has no answer
+// yet.
 func (g *Guard) Answer(ctx context.Context, s Scope) ([]byte, error) {
 	rec, found, err := g.driver.Read(ctx, s)
 	switch {
@@ -116,8 +117,8 @@ func (g *Guard) Answer(ctx context.Context, s Scope) ([]byte, error) {
 	return g.load(ctx, rec.Answer)
 }
 
-// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning. Of what is EXECUTING or
-// ABANDONED there is an index; the others are looked for among all records.
+// List returns up to limit records of a state, the oldest first, from after on; the zero Cursor is the beginning. EXECUTING and ABANDONED
+// records are found by an index; for other states all records are read.
 func (g *Guard) List(ctx context.Context, state State, after Cursor, limit int) ([]Entry, error) {
 	return g.driver.List(ctx, state, after, limit)
 }

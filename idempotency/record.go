@@ -43,7 +43,7 @@ func newOperation(form string) string {
 // Request is what a claim is made with.
 type Request struct {
 	Scope       Scope
-	Former      []Scope // what the scope is under the other versions of the key
+	Former      []Scope // the scopes of the same key under the other versions of the secret
 	KeyVersion  string
 	Tenant      string
 	Route       string // method and route, for operators

@@ -37,14 +37,15 @@ func NewIdempotency(g *idempotency.Guard, trail *audit.Trail, log *slog.Logger) 
 	return &Idempotency{g, trail, log}, nil
 }
 
-// Shown is what there is to see of a scope.
+// Shown is a record, by its scope, and what operators did to it.
 type Shown struct {
 	Scope   idempotency.Scope
 	Entry   *idempotency.Entry // nil where the record is gone, as it is after a settlement without effect
 	Actions []audit.Entry      // of operators on it, the latest first, 100 at most
 }
 
-// Show returns what there is of a scope, as [idempotency.Scope.String] writes it, or [idempotency.ErrNoRecord] for nothing.
+// Show returns the record of a scope, written as [idempotency.Scope.String] does, and what operators did to it. It returns
+// [idempotency.ErrNoRecord] where there is neither.
 func (o *Idempotency) Show(ctx context.Context, scope string) (Shown, error) {
 	s, err := parse(scope)
 	if err != nil {
@@ -54,8 +55,8 @@ func (o *Idempotency) Show(ctx context.Context, scope string) (Shown, error) {
 	return o.shown(ctx, e, err, []idempotency.Scope{s})
 }
 
-// ShowKey returns what there is of a key, or [idempotency.ErrNoRecord] for nothing: also where the guard has another secret than those who claimed
-// it.
+// ShowKey returns the record of a key, and what operators did to it. It returns [idempotency.ErrNoRecord] where there is neither, and where
+// the guard does not have the secret that the key was claimed under.
 func (o *Idempotency) ShowKey(ctx context.Context, key idempotency.Key) (Shown, error) {
 	for _, part := range []struct{ field, value, fix string }{
 		{"method", key.Method, "give the method of the request, as POST"},

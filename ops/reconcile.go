@@ -11,7 +11,7 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// Stored is an answer as it is stored: JSON, or what the MarshalBinary of the service's own type returned.
+// Stored is an answer in its stored form: JSON, or what the MarshalBinary of the service's own type returned.
 type Stored []byte
 
 // MarshalBinary returns it as it is.

@@ -7,8 +7,9 @@ import (
 	"caskeleton.dev/tx"
 )
 
-// RetireKey has the store forget a version of the idempotency secret that no record is of any more, so that instances start without it. Who said
-// so, and why, is recorded with it, as "idempotency.retire". Nothing else keeps track of who signs by the version: no instance may.
+// RetireKey removes a version of the idempotency secret from the store once there is no record of it any more, so that instances start
+// without it. Who did so, and why, is recorded with it, as "idempotency.retire". No instance may have the version as its current one:
+// nothing checks that.
 func (o *Idempotency) RetireKey(ctx context.Context, version string, act Act) error {
 	if version == "" {
 		return invalid("version", "is missing", "give it as APP_IDEMPOTENCY_KEY_<version> and the records have it, in lower case")
