@@ -27,8 +27,8 @@ type Service struct {
 	Nesting *Nesting             // of transactions inside transactions (InNew); nil: there are none
 	// Routes builds what is served, once everything it is given works. GET /livez and GET /readyz are the kit's.
 	Routes func(*App) (http.Handler, error)
-	// Jobs returns what is to be done now and then, once in all instances, beside the kit's own jobs; nil for nothing. Names that begin with the
-	// service's keep them apart from another's on the same database.
+	// Jobs returns what runs on a schedule, each job once across all instances, beside the kit's own jobs; nil for nothing. Begin their
+	// names with the service's, which keeps them apart from another's on the same database.
 	Jobs func(*App) []schedule.Job
 	// Responses opens where answers over APP_IDEMPOTENCY_INLINE_LIMIT are kept, for all instances alike, such as a shared directory with
 	// filesystem.NewResponses; nil keeps them in the database. What is an io.Closer is closed at the end.
@@ -36,12 +36,12 @@ type Service struct {
 	// Reconciler returns who finds out what interrupted external operations have done. A job asks, once in all instances, after each
 	// APP_IDEMPOTENCY_REAPER_INTERVAL; nil leaves them to operators.
 	Reconciler func(*App) idempotency.Reconciler
-	// Try returns what to show to whoever started it by hand, in the dev profile, given its URL; nil shows nothing.
+	// Try returns what to print in the dev profile once the service is up at url, such as commands to try it with; nil prints nothing.
 	Try func(url string) string
 }
 
-// Nesting is how many do something at once in which a transaction begins another on a second connection, and how deep that goes: 2 for one InNew
-// inside a transaction. The start is refused where the pool is too small for all of them to go on.
+// Nesting is how many workers at most hold nested transactions (InNew) at once, and how deep these go: a Depth of 2 is one InNew inside a
+// transaction. The start is refused where the pool is too small for them: see [postgres.CheckPool].
 type Nesting struct{ Workers, Depth int }
 
 // streams returns all that the database must have. It refuses a configuration that switches off what the service cannot do without.

@@ -14,7 +14,7 @@ import (
 type Check struct {
 	Name     string                          // public: "database"
 	Probe    func(ctx context.Context) error // must heed ctx, which has a deadline; its error goes to the log alone
-	Degrades bool                            // where it fails the service is ready all the same, and only named as degraded
+	Degrades bool                            // its failure leaves the service ready: it is only named as degraded
 }
 
 // checkRunner runs a check at most once at a time, however many ask: probes cannot pile up on a dependency that hangs.

@@ -15,14 +15,15 @@ import (
 var errNoEffect = fault.Textf("%w: %w", errRefused, idempotency.ErrNoEffect)
 
 // External guards any handler by the Idempotency-Key of each request, for effects outside of the database, such as a charge at a payment
-// provider. The body is read, bounded, and fingerprinted; that the operation is EXECUTING is committed; the handler runs, with no
+// provider. The body is read, bounded, and fingerprinted; its record is committed as EXECUTING; the handler runs, with no
 // transaction held, into a buffer; its response is stored; and only then is it written. A repeat is answered from the store, with
 // "Idempotent-Replayed: true". A router's middleware has the same shape.
 //
-// A status below 400 completes the operation. One from 400 up is stored where Policy.StoreRefusal says so, else gives the key back where
-// Policy.NoEffect says so. In all other cases nobody knows what the handler did, and its record is ABANDONED, which every repeat is
-// told until [idempotency.Guard.Reconcile] settles it: after a 5xx, a panic, and a response that cannot be kept whole. The last is answered
-// with 500: one that is streamed (flushed), hijacked or has trailers, is not as long as it says, or is over Policy.MaxResponse.
+// A status below 400 completes the operation. A status from 400 up is stored where Policy.StoreRefusal says so, and gives the key back where
+// Policy.NoEffect says so. In all other cases, such as a 5xx or a panic, nobody knows what the handler did: the record becomes ABANDONED,
+// and every repeat gets IDEMPOTENCY_ABANDONED until [idempotency.Guard.Reconcile] settles it. So it does where the response cannot be kept
+// whole, which is answered with 500: one that is flushed or hijacked, has trailers or another length than its Content-Length, or is over
+// Policy.MaxResponse.
 //
 // The handler's context ends when the caller leaves, as always; a handler that should finish nevertheless works under
 // [context.WithoutCancel]. It must end within Policy.Lease, or renew it by [ExecutionFrom]; else it is taken for dead.

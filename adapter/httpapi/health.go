@@ -60,7 +60,8 @@ func (h *Health) Livez(w http.ResponseWriter, r *http.Request) {
 }
 
 // Readyz answers 200 where start-up is done, no shutdown has begun and every check passes, else 503 with the reason ("starting", "draining"
-// or "failing") and the names of the failing checks; those that only degrade it are named in either case. It asks anew each time, so it recovers by itself.
+// or "failing") and the names of the failing checks. Checks that only degrade readiness are named in either case. It asks anew each time,
+// so it recovers by itself.
 func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	answer := healthAnswer{Status: "unready"}
 	switch {

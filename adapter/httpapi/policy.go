@@ -30,24 +30,25 @@ type Policy struct {
 	// are to be told.
 	Lease  time.Duration
 	Expiry time.Duration
-	// StoreRefusal says for which statuses from 400 up a refusal is stored and replayed, where the default is for none: a repeat runs
-	// again. Failures that are retryable are never stored.
+	// StoreRefusal reports whether a response with a status from 400 up is stored and replayed. Nil means that none is: a repeat runs the
+	// operation again. Failures that are retryable are never stored.
 	StoreRefusal func(status int) bool
 	// Docs is where clients read how keys are used, an absolute URL; refusals of keys link to it. "" links to nothing.
 	Docs string
 	// Logger gets what clients do not; nil means slog.Default().
 	Logger *slog.Logger
 
-	// Decode turns the body into Request.Input, and refuses what breaks a rule, before a key is claimed and the database is touched. It is
-	// for [Transactional]: a handler of [External] reads its body itself.
+	// Decode turns the body into Request.Input, and refuses what breaks a rule, before the key is claimed. It is for [Transactional]: a
+	// handler of [External] reads its body itself.
 	Decode func(r *Request) (any, error)
 
 	// MaxResponse bounds the response body of [External], in bytes; 0 means 1 MiB. At most the guard's AnswerLimit is stored.
 	MaxResponse int
 	// Optional lets requests without a key through [External], unguarded.
 	Optional bool
-	// NoEffect says to [External] after which statuses from 400 up, where they are not stored, nothing took effect, so that a repeat may run.
-	// After any other the record is ABANDONED. Nil means those below 500 but 408 and 499, which handlers use where time or the caller ran out.
+	// NoEffect reports, for a status from 400 up that StoreRefusal does not store, that the handler of [External] had no effect, so that a
+	// repeat may run it. With any other status the record becomes ABANDONED. Nil means each status below 500 but 408 and 499, by which
+	// handlers say that time ran out or the caller left.
 	NoEffect func(status int) bool
 }
 
