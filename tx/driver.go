@@ -1,9 +1,6 @@
 package tx
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Isolation is a transaction isolation level of the SQL standard. The zero value is [ReadCommitted].
 type Isolation int
@@ -14,24 +11,6 @@ const (
 	RepeatableRead
 	Serializable
 )
-
-// Options are the settings of one transaction. A zero field means the driver's configured default; no default is unlimited. Where a call
-// joins an active transaction, Isolation alone counts: the active one must have at least that level.
-type Options struct {
-	Isolation        Isolation
-	StatementTimeout time.Duration // bound on one statement
-	LockTimeout      time.Duration // bound on one wait for a lock
-	IdleTimeout      time.Duration // bound on sitting idle between statements, less than RunnerOptions.ResolveTimeout
-	Retry            Retry         // whether to run fn again after a serialization failure or a deadlock
-	// Replica lets InReadOnly read from the replica, where one is configured and its lag is small enough; rows that were just written may
-	// be missing there. Inside an active transaction it has no effect. The other methods refuse it, and it cannot be combined with
-	// Serializable.
-	Replica bool
-	// Witness has the transaction write a row by which its outcome is looked up if COMMIT gets no answer. A transaction that appends an
-	// outbox event or completes a keyed operation has such a row without it; a read-only one needs none. Above [ReadCommitted] the row
-	// takes the transaction's snapshot at BEGIN, not at the first statement of fn.
-	Witness bool
-}
 
 // BeginOptions are what a runner asks a [Driver] to begin a transaction with.
 type BeginOptions struct {

@@ -10,18 +10,6 @@ import (
 	"caskeleton.dev/fault"
 )
 
-// RunnerOptions configure a [Runner]. The zero value is the default.
-type RunnerOptions struct {
-	Options                       // of every transaction; see With for one call
-	CommitTimeout   time.Duration // bound on COMMIT, which the caller's cancellation does not reach; 0 means 10 s
-	RollbackTimeout time.Duration // bound on ROLLBACK, likewise; 0 means 5 s
-	ResolveTimeout  time.Duration // bound on finding out what became of a COMMIT without an answer, likewise; 0 means 15 s
-	HookTimeout     time.Duration // bound on each after-commit hook; 0 means 10 s
-	Logger          *slog.Logger  // gets what must not change a result: failed hooks and rollbacks; nil means slog.Default()
-}
-
-const defaultHookTimeout = 10 * time.Second
-
 // Runner runs functions in transactions of one driver. Safe for concurrent use.
 type Runner struct {
 	*core
@@ -69,27 +57,6 @@ func NewRunner(d Driver, o *RunnerOptions) (*Runner, error) {
 		c.log = slog.Default()
 	}
 	return &Runner{core: c, opts: o.Options}, nil
-}
-
-func (o Options) validate() error {
-	if o.Isolation < ReadCommitted || o.Isolation > Serializable {
-		return fmt.Errorf("tx: Isolation is %d; use ReadCommitted, RepeatableRead or Serializable", o.Isolation)
-	}
-	if o.Replica && o.Isolation == Serializable {
-		return errors.New("tx: a replica has no Serializable; use RepeatableRead with Replica")
-	}
-	if o.StatementTimeout < 0 || o.LockTimeout < 0 || o.IdleTimeout < 0 {
-		return errors.New("tx: StatementTimeout, LockTimeout and IdleTimeout must not be negative; 0 means the configured default")
-	}
-	return o.Retry.validate()
-}
-
-// validate refuses, beside what is wrong by itself, to give up on a lost COMMIT while the server may still wait for it.
-func (c *core) validate(o Options) error {
-	if o.IdleTimeout >= c.resolving {
-		return fmt.Errorf("tx: IdleTimeout is %v, not less than RunnerOptions.ResolveTimeout, %v; lower it, or raise ResolveTimeout", o.IdleTimeout, c.resolving)
-	}
-	return o.validate()
 }
 
 // With returns a runner on the same driver that joins the same transactions and has other options. It does not validate them: if they are
@@ -247,34 +214,6 @@ func (r *Runner) abort(ctx context.Context, conn Conn, cause error) error {
 		r.log.WarnContext(ctx, "rollback failed, connection dropped", "error", fault.Reason(err))
 	}
 	return cause
-}
-
-// runHooks runs the hooks outside of any transaction: one of the runner's that may still be active further out is hidden from them.
-func (c *core) runHooks(ctx context.Context, hooks []func(context.Context) error) {
-	ctx = c.with(context.WithoutCancel(ctx), nil)
-	for i, hook := range hooks {
-		if err := c.runHook(ctx, hook); err != nil {
-			c.log.ErrorContext(ctx, "after-commit hook failed; the transaction has committed", "hook", i, "error", fault.Reason(err))
-		}
-	}
-}
-
-// runHook runs a hook on a goroutine of its own, so that runtime.Goexit in it ends neither the caller nor the next hook.
-func (c *core) runHook(ctx context.Context, hook func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.hooks)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		err := error(fault.Text("the hook ended its goroutine"))
-		defer func() {
-			if p := recover(); p != nil {
-				err = fault.Text(fmt.Sprintf("panic of type %T", p)) // its value may hold what nobody may log
-			}
-			ended <- err
-		}()
-		err = hook(ctx)
-	}()
-	return <-ended
 }
 
 // Value runs fn by one of a runner's methods and returns its result: tx.Value(ctx, runner.InWrite, fn). On failure the result is zero:
