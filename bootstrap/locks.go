@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -14,6 +13,7 @@ import (
 	"caskeleton.dev/adapter/redis/redislock"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/lock"
 	"caskeleton.dev/lock/schedule"
 )
@@ -51,16 +51,15 @@ func openRedis(ctx context.Context, url config.Secret, log *slog.Logger) (*redis
 	if err != nil { // which may quote the password
 		return nil, errors.New("REDIS_URL cannot be parsed; write redis://user:password@host:6379, or rediss:// for TLS, with special characters percent-encoded")
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		d, err := redislock.Open(opts, nil)
 		if answer, ok := errors.AsType[*rueidis.RedisError](err); err == nil || ok && !answer.IsLoading() && !answer.IsClusterDown() {
 			return d, err
 		}
+		pause := backoff.Bound(firstPause, longestPause, try)
 		log.WarnContext(ctx, "Redis is not reachable yet", "error", fault.Reason(err), "next_try_in", pause)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
+		if err := backoff.Wait(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 }

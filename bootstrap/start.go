@@ -13,6 +13,7 @@ import (
 	"caskeleton.dev/adapter/postgres/pgoutbox"
 	"caskeleton.dev/bootstrap/config"
 	"caskeleton.dev/fault"
+	"caskeleton.dev/internal/backoff"
 	"caskeleton.dev/lock/schedule"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
@@ -136,16 +137,15 @@ func database(ctx context.Context, c *config.Config, log *slog.Logger) (dsn, mig
 func open(ctx context.Context, c *config.Config, s Service, dsn string, log *slog.Logger) (*postgres.DB, error) {
 	cfg := c.DB.Pool()
 	cfg.DSN, cfg.ApplicationName = dsn, s.Name
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		db, err := postgres.Open(ctx, cfg, &postgres.Options{Meter: s.Meter, Logger: log})
 		if err == nil || fault.CodeOf(err) != fault.DBUnavailable {
 			return db, err
 		}
+		pause := backoff.Bound(firstPause, longestPause, try)
 		log.WarnContext(ctx, "PostgreSQL is not reachable yet", "error", fault.Reason(err), "next_try_in", pause)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
+		if err := backoff.Wait(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -65,7 +65,7 @@ var rules = map[string]rule{
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint", "backoff"}, others: anything},
 	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter", "testprog"}, others: anything},
 	"ops":       {kit: []string{"tx", "port"}},
-	"root":      {kit: []string{"kernel", "tx", "port", "ops", "adapter"}, others: anything},
+	"root":      {kit: []string{"kernel", "tx", "port", "ops", "adapter", "backoff"}, others: anything},
 	"cmd":       {kit: []string{"kernel", "ops", "root"}, others: anything},
 	"tool":      {others: anything},
 	"testprog":  {kit: []string{"adapter"}},
