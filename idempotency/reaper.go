@@ -57,7 +57,7 @@ func NewReaper(g *Guard, o *ReaperOptions) (*Reaper, error) {
 
 // Run makes a pass after each interval until ctx ends, and then returns nil. What fails is logged, and tried again in the next pass.
 func (r *Reaper) Run(ctx context.Context) error {
-	for backoff.Wait(ctx, backoff.Less(r.opts.Interval, 10)) == nil {
+	for backoff.Wait(ctx, backoff.Jitter(r.opts.Interval, 10)) == nil {
 		if _, err := r.Pass(ctx); err != nil && ctx.Err() == nil {
 			r.guard.opts.Logger.WarnContext(ctx, "idempotency records not all reaped; the next pass tries again", "error", fault.Reason(err))
 		}

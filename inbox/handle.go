@@ -164,5 +164,5 @@ func (in *Inbox) notRun(ctx context.Context, m Message, attempt int, err error) 
 // again adds to err when the message should be delivered again.
 func (in *Inbox) again(attempt int, err error) error {
 	after, _ := fault.RetryAfter(err)
-	return &fault.Error{Code: fault.CodeOf(err), Op: op, Err: err, After: max(after, backoff.Full(backoff.Bound(in.opts.BaseDelay, in.opts.MaxDelay, attempt)))}
+	return &fault.Error{Code: fault.CodeOf(err), Op: op, Err: err, After: max(after, backoff.FullJitter(backoff.Bound(in.opts.BaseDelay, in.opts.MaxDelay, attempt)))}
 }

@@ -30,7 +30,7 @@ func call[T any](ctx context.Context, bound time.Duration, request func(ctx cont
 			return answer, err
 		}
 		select {
-		case <-time.After(backoff.Less(backoff.Bound(firstRetry, longestRetry, try), 2)):
+		case <-time.After(backoff.Jitter(backoff.Bound(firstRetry, longestRetry, try), 2)):
 		case <-ctx.Done():
 			return answer, err
 		case <-detached.Done():

@@ -37,7 +37,7 @@ func (l *Locker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(backoff.Less(pause, 2)):
+		case <-time.After(backoff.Jitter(pause, 2)):
 		}
 		pause = min(2*pause, longestPause)
 	}

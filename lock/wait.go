@@ -91,7 +91,7 @@ func (a *attempt) watch(ctx context.Context, bell <-chan struct{}, h Holder) err
 		if left <= 0 {
 			return timedOut(a.key)
 		}
-		pause := min(left, backoff.Less(poll, 2))
+		pause := min(left, backoff.Jitter(poll, 2))
 		if h.Left > 0 {
 			pause = min(pause, h.Left)
 		}

@@ -128,5 +128,5 @@ func (d *deliverer) fail(ctx context.Context, s *Settlement, err error) {
 }
 
 func (d *deliverer) retry(attempt int) time.Duration {
-	return backoff.Full(backoff.Bound(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
+	return backoff.FullJitter(backoff.Bound(d.opts.BackoffBase, d.opts.BackoffMax, attempt))
 }

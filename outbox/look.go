@@ -116,7 +116,7 @@ func (l *looker) claim(work context.Context, r ClaimRequest) ([]Claim, error) {
 // plan asks the store when the next lane is due.
 func (l *looker) plan(ctx context.Context) {
 	in, ok, err := l.next(ctx)
-	sleep := backoff.Less(l.opts.PollInterval, 4)
+	sleep := backoff.Jitter(l.opts.PollInterval, 4)
 	switch {
 	case !l.works(ctx, err) || !ok:
 		l.misses = 0

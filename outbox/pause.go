@@ -37,7 +37,7 @@ func (p *pause) trip() (tell bool) {
 		return false
 	}
 	p.step++
-	p.until = now.Add(backoff.Less(backoff.Bound(p.base, p.limit, p.step), 4))
+	p.until = now.Add(backoff.Jitter(backoff.Bound(p.base, p.limit, p.step), 4))
 	if !p.told.IsZero() && now.Sub(p.told) < tellEvery {
 		return false
 	}

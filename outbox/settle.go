@@ -103,7 +103,7 @@ func (s *settler) flush(ctx context.Context, batch []outcome) {
 			s.lose(ctx, lost)
 			return
 		}
-		if backoff.Wait(ctx, backoff.Less(backoff.Bound(s.opts.BackoffBase, min(s.opts.BackoffMax, pauseMax), try), 4)) != nil {
+		if backoff.Wait(ctx, backoff.Jitter(backoff.Bound(s.opts.BackoffBase, min(s.opts.BackoffMax, pauseMax), try), 4)) != nil {
 			s.lose(ctx, lanes(batch))
 			return
 		}

@@ -72,7 +72,7 @@ func (r *Runner) run(ctx context.Context, readOnly bool, fn func(ctx context.Con
 		if err == nil || !again(err) || attempt == p.Attempts {
 			return err
 		}
-		wait := backoff.Full(backoff.Bound(p.MinWait, p.MaxWait, attempt))
+		wait := backoff.FullJitter(backoff.Bound(p.MinWait, p.MaxWait, attempt))
 		if time.Since(start)+wait > p.Budget {
 			return err
 		}

@@ -20,11 +20,12 @@ func Bound(base, limit time.Duration, n int) time.Duration {
 	return min(d, limit)
 }
 
-// Full returns anything above 0 up to d, which is positive: full jitter.
-func Full(d time.Duration) time.Duration { return 1 + rand.N(d) } //nolint:gosec // spreading load needs no secrecy
+// FullJitter returns anything above 0 up to d, which is positive.
+func FullJitter(d time.Duration) time.Duration { return 1 + rand.N(d) } //nolint:gosec // spreading load needs no secrecy
 
-// Less returns d less up to a part of it, at random: for 4, three quarters of d to all of it. It is for pauses that keep a rhythm.
-func Less(d time.Duration, part int64) time.Duration {
+// Jitter returns d shortened at random, by the given part of it at most: for 4, three quarters of d to all of it. It is for pauses that keep a
+// rhythm.
+func Jitter(d time.Duration, part int64) time.Duration {
 	return d - rand.N(d/time.Duration(part)+1) //nolint:gosec // spreading load needs no secrecy
 }
 

@@ -40,12 +40,12 @@ func TestChance(t *testing.T) {
 		draw      func() time.Duration
 		low, high time.Duration
 	}{
-		"full":               {func() time.Duration { return backoff.Full(5) }, 1, 5},
-		"full of the least":  {func() time.Duration { return backoff.Full(1) }, 1, 1},
-		"less a quarter":     {func() time.Duration { return backoff.Less(20, 4) }, 15, 20},
-		"less a half":        {func() time.Duration { return backoff.Less(10, 2) }, 5, 10},
-		"less of the least":  {func() time.Duration { return backoff.Less(1, 2) }, 1, 1},
-		"nothing of nothing": {func() time.Duration { return backoff.Less(0, 2) }, 0, 0},
+		"full":                {func() time.Duration { return backoff.FullJitter(5) }, 1, 5},
+		"full of the least":   {func() time.Duration { return backoff.FullJitter(1) }, 1, 1},
+		"jitter of a quarter": {func() time.Duration { return backoff.Jitter(20, 4) }, 15, 20},
+		"jitter of a half":    {func() time.Duration { return backoff.Jitter(10, 2) }, 5, 10},
+		"jitter of the least": {func() time.Duration { return backoff.Jitter(1, 2) }, 1, 1},
+		"nothing of nothing":  {func() time.Duration { return backoff.Jitter(0, 2) }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[time.Duration]bool{}

@@ -160,7 +160,7 @@ func delayOf(err error, attempt int) time.Duration {
 	if after, ok := fault.RetryAfter(err); ok {
 		return after
 	}
-	return backoff.Less(backoff.Bound(baseDelay, maxDelay, attempt), 2)
+	return backoff.Jitter(backoff.Bound(baseDelay, maxDelay, attempt), 2)
 }
 
 // receive makes a delivery of what the broker sent, nil if it is no event.

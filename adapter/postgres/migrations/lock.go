@@ -44,7 +44,7 @@ func (m *Migrator) lock(ctx context.Context, db *sql.DB, stream string) error {
 			m.opts.Logger.InfoContext(ctx, "waiting for another migrator", slog.String("stream", stream))
 		}
 		select {
-		case <-time.After(backoff.Less(retryPause, 2)):
+		case <-time.After(backoff.Jitter(retryPause, 2)):
 		case <-deadline.C:
 			return fault.Textf("migrations: stream %s: %w: waited %s for %s: find out in pg_stat_activity whether it still works, then run again",
 				stream, ErrLocked, m.opts.LockTimeout, lockHolder(ctx, db, stream))

@@ -233,7 +233,7 @@ func withControl(ctx context.Context, op, dsn string, try func(pgx.Tx) (done boo
 			return blamed(ctx, conn, err, told(ctx, op, errs, err))
 		}
 		// Whoever queued behind the last try gets through first.
-		if err := backoff.Wait(ctx, backoff.Less(authorityPause, 2)); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(authorityPause, 2)); err != nil {
 			return err
 		}
 	}
