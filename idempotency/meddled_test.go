@@ -9,6 +9,7 @@ import (
 
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/meter"
 )
 
 // meddled is a driver on which something happens when an answer is to be stored the first time, which fails; and whose Expire and Claim may
@@ -97,11 +98,11 @@ func TestWhatHasNoAnswerHasNoneToRead(t *testing.T) {
 }
 
 func TestAClaimThatFailsIsCountedAsAnError(t *testing.T) {
-	w, m := newWhole(t, idempotency.Options{}), newMeter()
+	w, m := newWhole(t, idempotency.Options{}), meter.New("outcome")
 	d := &meddled{Driver: w.driver, unclaims: fault.New(fault.DBUnavailable, "test", nil)}
 	_, err := idempotency.Do(t.Context(), guardOn(t, d, idempotency.Options{Meter: m}, "1"), key, fp, answer(new(int), "x"))
 	require.ErrorIs(t, err, fault.DBUnavailable)
-	require.Equal(t, map[string]int64{"idempotency.claim error": 1}, m.sums)
+	require.Equal(t, map[string]float64{"idempotency.claim error": 1}, m.Sums())
 }
 
 // More executions were interrupted than one statement looks at; and a step that fails is no reason to leave out the others.

@@ -17,6 +17,7 @@ import (
 	"caskeleton.dev/adapter/memory"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/meter"
 	"caskeleton.dev/tx"
 )
 
@@ -175,7 +176,7 @@ func TestWhatOperatorsSee(t *testing.T) {
 }
 
 func TestAPassOfTheReaper(t *testing.T) {
-	m := newMeter()
+	m := meter.New("outcome")
 	w := newWhole(t, idempotency.Options{Meter: m})
 	asked := map[idempotency.Scope]int{}
 	var settlement idempotency.Settlement
@@ -206,12 +207,12 @@ func TestAPassOfTheReaper(t *testing.T) {
 	done, err = r.Pass(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Reaped{Deleted: 10}, done)
-	require.Equal(t, int64(10), m.sums["idempotency.reaped"])
-	require.Equal(t, int64(5), m.sums["idempotency.abandoned"])
+	require.Equal(t, 10, m.Get("idempotency.reaped"))
+	require.Equal(t, 5, m.Get("idempotency.abandoned"))
 }
 
 func TestThePassFindsCrashedExecutions(t *testing.T) {
-	m := newMeter()
+	m := meter.New("outcome")
 	w := newWhole(t, idempotency.Options{Meter: m})
 	r, err := idempotency.NewReaper(w.Guard, nil)
 	require.NoError(t, err)
@@ -224,7 +225,7 @@ func TestThePassFindsCrashedExecutions(t *testing.T) {
 	})
 	require.ErrorIs(t, err, fault.IdempotencyAbandoned)
 	require.ErrorIs(t, err, idempotency.ErrStale)
-	require.Equal(t, int64(1), m.sums["idempotency.abandoned"], "once, whoever finds it")
+	require.Equal(t, 1, m.Get("idempotency.abandoned"), "once, whoever finds it")
 }
 
 // A route with a longer expiry is in the way of the reaper, which goes on where it stopped.

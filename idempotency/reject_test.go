@@ -9,6 +9,7 @@ import (
 
 	"caskeleton.dev/fault"
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/meter"
 	"caskeleton.dev/tx"
 )
 
@@ -42,7 +43,7 @@ func TestARefusalThatIsTooLargeGivesTheKeyBack(t *testing.T) {
 }
 
 func TestADuplicateThatFindsAnInterruptedOneCountsIt(t *testing.T) {
-	s, m := newStore(), newMeter()
+	s, m := newStore(), meter.New("outcome")
 	g, _ := newGuard(t, s, &idempotency.Options{Meter: m})
 	_, err := idempotency.DoExternal(t.Context(), g, key, fp, func(ctx context.Context, _ *idempotency.Execution) (string, error) {
 		s.expired = true
@@ -53,5 +54,5 @@ func TestADuplicateThatFindsAnInterruptedOneCountsIt(t *testing.T) {
 		return "late", nil
 	})
 	require.ErrorIs(t, err, fault.IdempotencyAbandoned)
-	require.Equal(t, map[string]int64{"idempotency.claim claimed": 1, "idempotency.claim abandoned": 2, "idempotency.abandoned": 1}, m.sums)
+	require.Equal(t, map[string]float64{"idempotency.claim claimed": 1, "idempotency.claim abandoned": 2, "idempotency.abandoned": 1}, m.Sums())
 }

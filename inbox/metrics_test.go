@@ -5,47 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"caskeleton.dev/inbox"
+	"caskeleton.dev/internal/testkit/meter"
 	"caskeleton.dev/tx"
 )
 
-// meter adds up what is counted, by instrument and outcome.
-type meter struct {
-	noop.MeterProvider
-	sums map[string]int64
-}
-
-func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return recording{sums: m.sums} }
-
-type recording struct {
-	noop.Meter
-	sums map[string]int64
-}
-
-func (r recording) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return counter{name: name, sums: r.sums}, nil
-}
-
-type counter struct {
-	noop.Int64Counter
-	name string
-	sums map[string]int64
-}
-
-func (c counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
-	set := metric.NewAddConfig(o).Attributes()
-	if v, ok := set.Value("outcome"); ok {
-		c.sums[c.name+" "+v.AsString()] += n
-		return
-	}
-	c.sums[c.name] += n
-}
-
 func TestMetrics(t *testing.T) {
-	m, s, runs := &meter{sums: map[string]int64{}}, newStore(), 0
+	m, s, runs := meter.New("outcome"), newStore(), 0
 	in, _ := newInbox(t, s, &inbox.Options{MaxAttempts: 2, Meter: m})
 	handle := func(id string, deliveries int, err error) {
 		_, _ = in.Handle(t.Context(), inbox.Message{ID: id, Deliveries: deliveries}, handler(&runs, err))
@@ -62,8 +29,8 @@ func TestMetrics(t *testing.T) {
 	handle("b", 2, nil)     // still parked
 	handle("b", 3, nil)     // likewise
 	handle("", 1, nil)      // failed
-	require.Equal(t, map[string]int64{
+	require.Equal(t, map[string]float64{
 		"inbox.handled handled": 1, "inbox.handled busy": 1, "inbox.handled duplicate": 2, "inbox.handled failed": 2, "inbox.handled parked": 3,
 		"inbox.duplicate": 2, "inbox.recovery_required": 1,
-	}, m.sums)
+	}, m.Sums())
 }

@@ -176,7 +176,7 @@ func TestCancellationEndsAWaitAtOnce(t *testing.T) {
 		_, err := b.Acquire(ctx, "k", nil)
 		require.ErrorIs(b, err, context.Canceled)
 		require.Equal(b, calls, b.store.count(""))
-		require.Equal(b, 3, b.meter.get("lock.acquisition canceled"))
+		require.Equal(b, 3, b.meter.Get("lock.acquisition canceled"))
 	})
 }
 
@@ -188,7 +188,7 @@ func TestACallersDeadlineEndsAWait(t *testing.T) {
 		_, err := b.Acquire(ctx, "k", nil)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.NotErrorIs(b, err, fault.LockAcquisitionTimeout)
-		require.Equal(b, 1, b.meter.get("lock.acquisition canceled"))
+		require.Equal(b, 1, b.meter.Get("lock.acquisition canceled"))
 		require.NoError(b, held.Release(b.Context()))
 	})
 }
@@ -230,7 +230,7 @@ func TestInsideATransactionIsRefused(t *testing.T) {
 			require.ErrorIs(b, b.Do(ctx, "k", nil, func(context.Context) error { panic("it ran") }), lock.ErrInsideTransaction)
 			require.ErrorIs(b, held.Release(ctx), lock.ErrInsideTransaction)
 			require.Equal(b, calls, b.store.count(""))
-			require.Equal(b, 2, b.meter.get("lock.acquisition error"))
+			require.Equal(b, 2, b.meter.Get("lock.acquisition error"))
 			select {
 			case <-held.Done():
 				b.Error("a release that was refused ended the lease")

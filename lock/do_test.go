@@ -76,7 +76,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 			return ctx.Err()
 		}), context.Canceled)
 		require.True(b, b.free())
-		require.Zero(b, b.meter.get("lock.held"))
+		require.Zero(b, b.meter.Get("lock.held"))
 	})
 }
 
@@ -88,7 +88,7 @@ func TestTheBodysErrorWins(t *testing.T) {
 	bubble(t, func(b *bench) {
 		o := &lock.AcquireOptions{Lease: time.Second}
 		require.Equal(b, errBoom, b.Do(b.Context(), "k", o, overrun))
-		require.Equal(b, 1, b.meter.get("lock.lease.expired"))
+		require.Equal(b, 1, b.meter.Get("lock.lease.expired"))
 		require.Equal(b, 1, b.log.lines("level=WARN", "had passed", "key=k"))
 
 		require.PanicsWithValue(b, "late", func() {
@@ -97,7 +97,7 @@ func TestTheBodysErrorWins(t *testing.T) {
 				panic("late")
 			})
 		})
-		require.Equal(b, 2, b.meter.get("lock.lease.expired"))
+		require.Equal(b, 2, b.meter.Get("lock.lease.expired"))
 
 		b.store.be(on("release", boom), nil)
 		require.Equal(b, context.Canceled, b.Do(b.Context(), "k", nil, func(context.Context) error { return context.Canceled }))

@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
 
 	"caskeleton.dev/adapter/memory"
+	"caskeleton.dev/internal/testkit/meter"
 	"caskeleton.dev/lock"
 )
 
@@ -131,7 +130,7 @@ type bench struct {
 	*testing.T
 
 	store *store
-	meter *meter
+	meter *meter.Meter
 	log   *syncBuffer
 	*lock.Locker
 }
@@ -146,9 +145,9 @@ func bubble(t *testing.T, test func(b *bench)) {
 	})
 }
 
-func newLocker(t *testing.T, d lock.Driver, o lock.Options) (*lock.Locker, *meter, *syncBuffer) {
+func newLocker(t *testing.T, d lock.Driver, o lock.Options) (*lock.Locker, *meter.Meter, *syncBuffer) {
 	t.Helper()
-	m, log := &meter{sums: map[string]float64{}}, &syncBuffer{}
+	m, log := meter.New("outcome"), &syncBuffer{}
 	o.Meter, o.Logger = m, slog.New(slog.NewTextHandler(log, nil))
 	l, err := lock.New(d, &o)
 	require.NoError(t, err)
@@ -203,90 +202,4 @@ func (b *syncBuffer) lines(texts ...string) int {
 		}
 	}
 	return n
-}
-
-// meter adds up what is recorded, by instrument and outcome; of the histogram, the number and the sum.
-type meter struct {
-	noop.MeterProvider
-
-	mu   sync.Mutex
-	sums map[string]float64
-}
-
-func (m *meter) add(name string, v float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sums[name] += v
-}
-
-// all returns what is not zero.
-func (m *meter) all() map[string]float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := map[string]float64{}
-	for name, v := range m.sums {
-		if v != 0 {
-			all[name] = v
-		}
-	}
-	return all
-}
-
-func (m *meter) get(name string) int { return int(m.all()[name]) }
-
-func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return instruments{m: m} }
-
-type instruments struct {
-	noop.Meter
-
-	m *meter
-}
-
-func (i instruments) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return counter{name: name, m: i.m}, nil
-}
-
-func (i instruments) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	return upDown{name: name, m: i.m}, nil
-}
-
-func (i instruments) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return histogram{name: name, m: i.m}, nil
-}
-
-type counter struct {
-	noop.Int64Counter
-
-	name string
-	m    *meter
-}
-
-func (c counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
-	name := c.name
-	set := metric.NewAddConfig(o).Attributes()
-	if v, ok := set.Value("outcome"); ok {
-		name += " " + v.AsString()
-	}
-	c.m.add(name, float64(n))
-}
-
-type upDown struct {
-	noop.Int64UpDownCounter
-
-	name string
-	m    *meter
-}
-
-func (u upDown) Add(_ context.Context, n int64, _ ...metric.AddOption) { u.m.add(u.name, float64(n)) }
-
-type histogram struct {
-	noop.Float64Histogram
-
-	name string
-	m    *meter
-}
-
-func (h histogram) Record(_ context.Context, v float64, _ ...metric.RecordOption) {
-	h.m.add(h.name+" count", 1)
-	h.m.add(h.name+" sum", v)
 }

@@ -40,9 +40,9 @@ func TestTheHolderKnowsFirst(t *testing.T) {
 			require.True(b, over(l))
 			require.ErrorIs(b, context.Cause(ctx), lock.ErrLeaseExpired)
 			require.False(b, b.free(), "the store still has it")
-			require.Zero(b, b.meter.get("lock.held"))
+			require.Zero(b, b.meter.Get("lock.held"))
 			require.NoError(b, l.Release(b.Context()), "it was given back in time")
-			require.Zero(b, b.meter.get("lock.lease.expired"))
+			require.Zero(b, b.meter.Get("lock.lease.expired"))
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestRelease(t *testing.T) {
 		require.False(b, b.free(), "the next one's is left alone")
 		require.Equal(b, 1, b.store.count("release"))
 		require.NoError(b, next.Release(b.Context()))
-		require.Equal(b, map[string]float64{"lock.acquisition acquired": 2, "lock.wait.duration count": 2}, b.meter.all())
+		require.Equal(b, map[string]float64{"lock.acquisition acquired": 2, "lock.wait.duration count": 2}, b.meter.Sums())
 	})
 }
 
@@ -117,7 +117,7 @@ func TestALateReleaseIsToldOnce(t *testing.T) {
 					require.ErrorIs(b, err, lock.ErrLeaseExpired)
 					require.Equal(b, fault.LockLeaseLost, fault.CodeOf(err))
 				}
-				require.Equal(b, 1, b.meter.get("lock.lease.expired"))
+				require.Equal(b, 1, b.meter.Get("lock.lease.expired"))
 				require.Equal(b, 1, b.log.lines("level=WARN", "key=k", "region=DEFAULT"))
 				require.Equal(b, !taken, b.free())
 				if taken {
@@ -147,8 +147,8 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 		b.store.be(nil, nil)
 		require.NoError(b, l.Release(b.Context()))
 		require.True(b, b.free())
-		require.Zero(b, b.meter.get("lock.lease.expired"))
-		require.Zero(b, b.meter.get("lock.held"))
+		require.Zero(b, b.meter.Get("lock.lease.expired"))
+		require.Zero(b, b.meter.Get("lock.held"))
 
 		l = b.take("k", time.Second)
 		b.pass(time.Second)
@@ -160,7 +160,7 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 		}
 		b.store.be(nil, nil)
 		require.ErrorIs(b, l.Release(b.Context()), lock.ErrLeaseExpired, "it stays so")
-		require.Equal(b, 1, b.meter.get("lock.lease.expired"))
+		require.Equal(b, 1, b.meter.Get("lock.lease.expired"))
 	})
 }
 
@@ -232,7 +232,7 @@ func TestAReleaseDoesNotWaitForARenewal(t *testing.T) {
 		require.Fail(t, "the release waits for the renewal")
 	}
 	require.Error(t, <-renewed)
-	require.Zero(t, meter.get("lock.lease.expired"))
+	require.Zero(t, meter.Get("lock.lease.expired"))
 	h, err := s.Locks.Look(t.Context(), lock.Key{Region: "DEFAULT", Name: "k"})
 	require.NoError(t, err)
 	require.False(t, h.Held)
@@ -287,7 +287,7 @@ func TestALostLeaseIsToldByARenewal(t *testing.T) {
 		synctest.Wait()
 		require.ErrorIs(b, context.Cause(ctx), lock.ErrLeaseExpired)
 		require.ErrorIs(b, l.Release(b.Context()), lock.ErrLeaseExpired)
-		require.Equal(b, map[string]float64{"lock.acquisition acquired": 1, "lock.wait.duration count": 1, "lock.lease.expired": 1}, b.meter.all())
+		require.Equal(b, map[string]float64{"lock.acquisition acquired": 1, "lock.wait.duration count": 1, "lock.lease.expired": 1}, b.meter.Sums())
 	})
 }
 

@@ -235,7 +235,7 @@ func TestAnErrorOfTheStoreIsToldAtOnce(t *testing.T) {
 			b.pass(100 * time.Millisecond)
 			<-w.done
 			require.ErrorIs(b, w.err, errBoom)
-			require.Equal(b, 1, b.meter.get("lock.acquisition error"))
+			require.Equal(b, 1, b.meter.Get("lock.acquisition error"))
 			b.store.be(nil, nil)
 			require.NoError(b, held.Release(b.Context()))
 			require.NoError(b, b.take("k", time.Minute).Release(b.Context()))
@@ -295,7 +295,7 @@ func TestAnAnswerThatIsLostLeavesNothing(t *testing.T) {
 		_, err := b.Acquire(b.Context(), "k", nil)
 		require.ErrorIs(b, err, errBoom)
 		require.True(b, b.free())
-		require.Equal(b, map[string]float64{"lock.acquisition error": 1, "lock.wait.duration count": 1}, b.meter.all())
+		require.Equal(b, map[string]float64{"lock.acquisition error": 1, "lock.wait.duration count": 1}, b.meter.Sums())
 		b.store.be(nil, nil)
 		require.NoError(b, b.take("k", time.Minute).Release(b.Context()))
 	})
@@ -325,7 +325,7 @@ func TestACancelledRequestLeavesNothing(t *testing.T) {
 				require.True(b, b.free())
 				require.Equal(b, map[string]float64{
 					"lock.acquisition canceled": 1, "lock.wait.duration count": 1, "lock.wait.duration sum": c.want.Seconds(),
-				}, b.meter.all())
+				}, b.meter.Sums())
 			})
 		})
 	}
@@ -370,7 +370,7 @@ func TestAnAnswerLaterThanTheLeaseIsNone(t *testing.T) {
 		require.ErrorContains(b, err, "took longer than the lease")
 		require.Equal(b, 1, b.store.count("release"))
 		require.True(b, b.free())
-		require.Zero(b, b.meter.get("lock.held"))
+		require.Zero(b, b.meter.Get("lock.held"))
 	})
 }
 
@@ -388,9 +388,9 @@ func TestOutcomesAreCountedOnce(t *testing.T) {
 		require.Equal(b, map[string]float64{
 			"lock.acquisition acquired": 1, "lock.acquisition timeout": 1, "lock.acquisition canceled": 1, "lock.acquisition error": 1,
 			"lock.wait.duration count": 4, "lock.wait.duration sum": 3, "lock.held": 1,
-		}, b.meter.all())
+		}, b.meter.Sums())
 		require.NoError(b, held.Release(b.Context()))
-		require.Zero(b, b.meter.get("lock.held"))
+		require.Zero(b, b.meter.Get("lock.held"))
 		require.Zero(b, b.log.lines("level="), "contention is nothing to log")
 	})
 }

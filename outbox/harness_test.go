@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 
+	"caskeleton.dev/internal/testkit/meter"
 	"caskeleton.dev/outbox"
 )
 
@@ -74,7 +73,7 @@ type bench struct {
 	store  *store
 	broker *broker
 	opts   outbox.RelayOptions
-	meter  *meter
+	meter  *meter.Meter
 	log    *syncBuffer
 	cancel context.CancelFunc
 	ended  chan error
@@ -84,7 +83,7 @@ type bench struct {
 func relay(t *testing.T, f func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, store: newStore(), broker: &broker{}, meter: &meter{counts: map[string]int64{}}, log: &syncBuffer{}}
+		b := &bench{T: t, store: newStore(), broker: &broker{}, meter: meter.New("reason"), log: &syncBuffer{}}
 		b.opts = outbox.RelayOptions{Bell: outbox.NewBell(), Meter: b.meter, Logger: slog.New(slog.NewTextHandler(b.log, nil))}
 		f(b)
 		if b.cancel != nil {
@@ -163,64 +162,4 @@ func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
-}
-
-// meter keeps what is recorded, by name and reason; it is a whole MeterProvider with one meter.
-type meter struct {
-	noop.MeterProvider
-	mu     sync.Mutex
-	counts map[string]int64
-}
-
-func (m *meter) Meter(string, ...metric.MeterOption) metric.Meter { return instruments{m: m} }
-
-func (m *meter) add(name string, n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[name] += n
-}
-
-func (m *meter) get(name string) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.counts[name]
-}
-
-type instruments struct {
-	noop.Meter
-	m *meter
-}
-
-func (i instruments) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return counter{m: i.m, name: name}, nil
-}
-
-func (i instruments) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return histogram{m: i.m, name: name}, nil
-}
-
-type counter struct {
-	noop.Int64Counter
-	m    *meter
-	name string
-}
-
-func (c counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
-	set := metric.NewAddConfig(o).Attributes()
-	name := c.name
-	if reason, ok := set.Value("reason"); ok {
-		name += "/" + reason.AsString()
-	}
-	c.m.add(name, n)
-}
-
-type histogram struct {
-	noop.Float64Histogram
-	m    *meter
-	name string
-}
-
-func (h histogram) Record(_ context.Context, v float64, _ ...metric.RecordOption) {
-	h.m.add(h.name, 1)
-	h.m.add(h.name+"/ms", int64(v*1000))
 }

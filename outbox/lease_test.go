@@ -28,7 +28,7 @@ func TestAPublishIsBounded(t *testing.T) {
 		b.pass(time.Second)
 		s := b.store.flat()[0]
 		require.Equal(t, "context deadline exceeded", s.Failure)
-		require.EqualValues(t, 1, b.meter.get("outbox.failed/timeout"))
+		require.Equal(t, 1, b.meter.Get("outbox.failed timeout"))
 		require.Equal(t, []string{"a-1"}, b.broker.ids())
 	})
 }

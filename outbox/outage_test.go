@@ -36,7 +36,7 @@ func TestABrokerThatIsDownPausesTheRelayAndSpendsNoAttempts(t *testing.T) {
 			require.Empty(t, s.Failure)
 			require.Equal(t, 1, s.Claim.Attempt)
 		}
-		require.EqualValues(t, b.broker.count(), b.meter.get("outbox.failed/broker_down"))
+		require.Equal(t, b.broker.count(), b.meter.Get("outbox.failed broker_down"))
 
 		b.broker.be(func(ctx context.Context, run []outbox.Event) (int, error) {
 			return len(run), stall(ctx, 100*time.Millisecond)
@@ -199,7 +199,7 @@ func TestAnOutcomeWaitsForTheStore(t *testing.T) {
 		b.pass(10 * time.Second)
 		require.Len(t, b.broker.ids(), 30, "and nothing twice")
 		require.Zero(t, b.store.left())
-		require.Zero(t, b.meter.get("outbox.lease.lost"))
+		require.Zero(t, b.meter.Get("outbox.lease.lost"))
 		require.Equal(t, 1, b.logged("ERROR", "call=settle"))
 		require.Equal(t, 1, b.logged("INFO", "works again", "call=settle"))
 	})
@@ -244,7 +244,7 @@ func TestAnOutcomeIsLetGoWithItsLease(t *testing.T) {
 		b.start()
 		b.pass(70 * time.Second)
 		require.Zero(t, b.store.left())
-		require.EqualValues(t, 2, b.meter.get("outbox.lease.lost"))
+		require.Equal(t, 2, b.meter.Get("outbox.lease.lost"))
 		require.Equal(t, []string{"a-1", "a-1"}, without(b.broker.ids(), "b-1"), "delivered once more")
 	})
 }
@@ -262,7 +262,7 @@ func TestALostClaimIsToldAndCounted(t *testing.T) {
 			return len(run), nil
 		})
 		b.start()
-		require.EqualValues(t, 1, b.meter.get("outbox.lease.lost"))
+		require.Equal(t, 1, b.meter.Get("outbox.lease.lost"))
 		require.Equal(t, 1, b.logged("WARN", "lost", "aggregate_id=a", "lanes=1"))
 		b.pass(2 * time.Second)
 		require.Zero(t, b.store.left(), "and the relay goes on")

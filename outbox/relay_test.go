@@ -28,9 +28,9 @@ func TestRelayDeliversInOrderAndInRuns(t *testing.T) {
 		require.Equal(t, []string{"a-1", "a-2", "a-3", "a-4", "a-5", "a-6", "a-7"}, b.broker.ids())
 		require.Equal(t, []int{3, 3, 1}, runs)
 		require.Zero(t, b.store.left())
-		require.EqualValues(t, 7, b.meter.get("outbox.published"))
-		require.EqualValues(t, b.store.claimed(), b.meter.get("outbox.claim.duration"))
-		require.EqualValues(t, 5*b.store.claimed(), b.meter.get("outbox.claim.duration/ms"))
+		require.Equal(t, 7, b.meter.Get("outbox.published"))
+		require.Equal(t, b.store.claimed(), b.meter.Get("outbox.claim.duration count"))
+		require.InDelta(t, 0.005*float64(b.store.claimed()), b.meter.Sums()["outbox.claim.duration sum"], 1e-9)
 	})
 }
 
@@ -71,7 +71,7 @@ func TestAFailedEventIsTriedAgainAndNothingOvertakesIt(t *testing.T) {
 			require.LessOrEqual(t, s.Retry, 100*time.Millisecond<<i)
 			require.False(t, s.GiveBack)
 		}
-		require.EqualValues(t, 5, b.meter.get("outbox.failed/error"))
+		require.Equal(t, 5, b.meter.Get("outbox.failed error"))
 		require.Equal(t, 3, b.logged("WARN", "event_id=a-3"), "at the attempts 1, 2 and 4")
 	})
 }
@@ -138,7 +138,7 @@ func TestAPublisherThatMisbehavesFailsItsRunOnly(t *testing.T) {
 					}
 				}
 				if c.reason != "" {
-					require.EqualValues(t, 1, b.meter.get("outbox.failed/"+c.reason))
+					require.Equal(t, 1, b.meter.Get("outbox.failed "+c.reason))
 				}
 				b.broker.be(nil)
 				b.pass(time.Second)
@@ -167,10 +167,10 @@ func TestAGapStopsItsLaneWithAnAlarm(t *testing.T) {
 		b.start()
 		b.pass(10 * time.Minute)
 		require.Equal(t, []string{"a-1", "a-2"}, b.broker.ids())
-		alarms := int64(b.logged("ERROR", "aggregate_id=a", "sequence=3"))
-		require.GreaterOrEqual(t, alarms, int64(10), "the alarm goes on")
-		require.Less(t, alarms, int64(100), "at the pace of the back-off")
-		require.Equal(t, alarms, b.meter.get("outbox.failed/gap"))
+		alarms := b.logged("ERROR", "aggregate_id=a", "sequence=3")
+		require.GreaterOrEqual(t, alarms, 10, "the alarm goes on")
+		require.Less(t, alarms, 100, "at the pace of the back-off")
+		require.Equal(t, alarms, b.meter.Get("outbox.failed gap"))
 		require.Equal(t, "event 3 of the aggregate is missing", b.store.row(l).failure)
 
 		b.store.mu.Lock()

@@ -51,7 +51,7 @@ func TestStopCutsAPublishShortAndThatIsNoFailure(t *testing.T) {
 				require.Zero(t, b.store.row(lane("a")).attempt)
 				require.Empty(t, b.store.row(lane("a")).token)
 				require.Zero(t, b.logged("WARN")+b.logged("ERROR"))
-				require.Zero(t, b.meter.get("outbox.failed/timeout")+b.meter.get("outbox.failed/error"))
+				require.Zero(t, b.meter.Get("outbox.failed timeout")+b.meter.Get("outbox.failed error"))
 			})
 		})
 	}
