@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgidempotency"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/idempotency"
 	"caskeleton.dev/tx"
 )
@@ -49,18 +49,10 @@ func TestCompleteInATransactionOfACaller(t *testing.T) {
 	}
 }
 
-// Drivers disagree about arrays, and about most other types.
 func TestJoinedStatementsTakeOnlyTypesThatEveryDriverCanSend(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "")
-	conn, err := pgx.Connect(t.Context(), f.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	for _, statement := range pgidempotency.JoinedSQL {
-		d, err := conn.Prepare(t.Context(), "", statement)
-		require.NoError(t, err)
-		require.Subset(t, []uint32{pgtype.TextOID, pgtype.ByteaOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.JSONBOID}, d.ParamOIDs, statement)
-	}
+	pgtest.RequirePortable(t, f.dsn, pgidempotency.JoinedSQL...)
 }
 
 // Do ties its answer to a transaction of its own, which cannot be within that of a caller.

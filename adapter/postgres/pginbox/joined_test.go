@@ -1,16 +1,15 @@
 package pginbox_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pginbox"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/inbox"
 )
 
@@ -47,16 +46,8 @@ func TestClaimInATransactionOfACaller(t *testing.T) {
 	}
 }
 
-// Drivers disagree about arrays, and about most other types.
 func TestJoinedStatementsTakeOnlyTypesThatEveryDriverCanSend(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "", postgres.Config{}, nil)
-	conn, err := pgx.Connect(t.Context(), f.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	for _, statement := range pginbox.JoinedSQL {
-		d, err := conn.Prepare(t.Context(), "", statement)
-		require.NoError(t, err)
-		require.Subset(t, []uint32{pgtype.TextOID, pgtype.ByteaOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.JSONBOID}, d.ParamOIDs, statement)
-	}
+	pgtest.RequirePortable(t, f.dsn, pginbox.JoinedSQL...)
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/pgoutbox"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/fault"
 	"caskeleton.dev/outbox"
 	"caskeleton.dev/tx"
@@ -114,16 +114,8 @@ func TestADuplicateIdInATransactionOfACaller(t *testing.T) {
 	j.RolledBack()
 }
 
-// Drivers disagree about arrays, and about most other types.
 func TestJoinedStatementsTakeOnlyTypesThatEveryDriverCanSend(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "")
-	conn, err := pgx.Connect(t.Context(), f.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	for _, statement := range []string{pgoutbox.LockSQL, pgoutbox.LockRowSQL, pgoutbox.AppendSQL} {
-		d, err := conn.Prepare(t.Context(), "", statement)
-		require.NoError(t, err)
-		require.Subset(t, []uint32{pgtype.TextOID, pgtype.ByteaOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.JSONBOID}, d.ParamOIDs, statement)
-	}
+	pgtest.RequirePortable(t, f.dsn, pgoutbox.LockSQL, pgoutbox.LockRowSQL, pgoutbox.AppendSQL)
 }
