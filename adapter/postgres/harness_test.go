@@ -34,8 +34,7 @@ create view shop.big_parents as select id from shop.parents where id > 100 with 
 insert into shop.parents values (1), (2);
 insert into shop.items (id, parent_id, name, slot, code) values (1, 1, 'one', '[1,5)', 'A'), (2, 1, 'two', '[5,9)', 'B');`
 
-// execModes are those that Config takes. A test that runs SQL with arguments runs in each.
-var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+var execModes = pgtest.ExecModes()
 
 // through is the way from a test to its database: none, or a pooler in the end-to-end tests.
 var through = func(_ *testing.T, dsn string) string { return dsn }

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// execModes are the ways in which pgx talks to the server.
-var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+var execModes = pgtest.ExecModes()
 
 // through is the way from a test to its database: none, or a pooler in the end-to-end tests.
 var through = func(_ *testing.T, dsn string) string { return dsn }

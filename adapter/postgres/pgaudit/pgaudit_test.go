@@ -12,6 +12,7 @@ import (
 	"caskeleton.dev/adapter/postgres"
 	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/adapter/postgres/pgaudit"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/audit"
 	"caskeleton.dev/reqctx"
 	"caskeleton.dev/tx"
@@ -26,7 +27,7 @@ create table shop.plain (
 create table shop.item (like shop.plain including all);
 create trigger audit before insert or update on shop.item for each row execute function caskeleton.audit_stamp();`
 
-var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+var execModes = pgtest.ExecModes()
 
 // through is the way from a test to its database: none, or a pooler in the end-to-end tests.
 var through = func(_ *testing.T, dsn string) string { return dsn }

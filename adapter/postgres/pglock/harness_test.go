@@ -16,11 +16,11 @@ import (
 	"caskeleton.dev/adapter/postgres/migrations"
 	"caskeleton.dev/adapter/postgres/migrations/migrationstest"
 	"caskeleton.dev/adapter/postgres/pglock"
+	"caskeleton.dev/adapter/postgres/pgtest"
 	"caskeleton.dev/lock"
 )
 
-// execModes are the ways in which pgx talks to the server.
-var execModes = []string{"cache_statement", "cache_describe", "exec", "simple_protocol"}
+var execModes = pgtest.ExecModes()
 
 // through is the way from a test to its database: none, or a pooler in the end-to-end tests.
 var through = func(_ *testing.T, dsn string) string { return dsn }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,11 +55,10 @@ func ThroughPgBouncer(t *testing.T, modes *[]string, through *func(*testing.T, s
 // PoolerModes are the exec modes that work through the PgBouncer of these tests: all, or before 1.21 all but cache_statement.
 func PoolerModes(tb testing.TB) []string {
 	tb.Helper()
-	modes := []string{"cache_describe", "exec", "simple_protocol"}
 	if keepsPrepared(tb) {
-		modes = append(modes, "cache_statement")
+		return ExecModes()
 	}
-	return modes
+	return slices.DeleteFunc(ExecModes(), func(mode string) bool { return mode == "cache_statement" })
 }
 
 func keepsPrepared(tb testing.TB) bool {
