@@ -118,30 +118,7 @@ func (m *Migrator) grants(ctx context.Context, q querier, r Roles) (*grants, err
 		}
 	}
 	g.settings(r)
-	return g, m.warnOfStrangers(ctx, q)
-}
-
-// warnOfStrangers tells of streams of a service whose own binary, which knows them, should do this.
-func (m *Migrator) warnOfStrangers(ctx context.Context, q querier) error {
-	known := make([]string, 0, len(m.streams)+len(All()))
-	for _, s := range All() {
-		known = append(known, s.tableName())
-	}
-	for _, s := range m.streams {
-		known = append(known, s.tableName())
-	}
-	var strangers string
-	err := q.QueryRowContext(ctx, `select coalesce(string_agg(substr(c.relname, 12), ', ' order by c.relname), '') from pg_catalog.pg_class c
-		join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-		where n.nspname = $1 and c.relkind = 'r' and c.relname like 'migrations\_%' and c.relname <> all (string_to_array($2, ','))`,
-		kitSchema, strings.Join(known, ",")).Scan(&strangers)
-	if err != nil {
-		return fmt.Errorf("migrations: look for other streams: %w", told(err))
-	}
-	if strangers != "" {
-		m.opts.Logger.WarnContext(ctx, "the database has streams that this binary does not know, and whose tables it grants nothing on: run the service's own binary", "streams", strangers)
-	}
-	return nil
+	return g, nil
 }
 
 // whoOwns names the owner and the database, and refuses a runtime role for which grants would mean nothing.
@@ -192,19 +169,20 @@ func (m *Migrator) kitGrants(ctx context.Context, q querier, g *grants) error {
 	if v1 {
 		g.addf("grant execute on function %s.outbox_append_v1(jsonb, jsonb, bytea) to %s", kitSchema, g.runtime)
 	}
+	histories, err := histories(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, h := range histories {
+		g.addf("grant select on %s.%s to %s", kitSchema, h, g.runtime)
+	}
 	for _, s := range m.streams {
-		exists, err := tableExists(ctx, q, s.tableName())
-		if err != nil {
-			return err
-		}
-		if exists {
-			g.addf("grant select on %s to %s", s.table(), g.runtime)
-		}
 		for _, t := range tables {
 			if !s.kit || t.stream != s.Name || len(t.grants) == 0 {
 				continue
 			}
-			if exists, err = tableExists(ctx, q, t.name); err != nil {
+			exists, err := tableExists(ctx, q, t.name)
+			if err != nil {
 				return err
 			}
 			if exists {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -88,6 +89,17 @@ func tableExists(ctx context.Context, q querier, table string) (bool, error) {
 		return false, fault.Textf("migrations: look for %s.%s: %w", kitSchema, table, told(err))
 	}
 	return ok, nil
+}
+
+// histories names the tables of all streams, also of those that only another binary knows.
+func histories(ctx context.Context, q querier) ([]string, error) {
+	var names string
+	err := q.QueryRowContext(ctx, `select coalesce(string_agg(c.relname, ',' order by c.relname), '') from pg_catalog.pg_class c
+		join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind = 'r' and c.relname ~ '^migrations_[a-z0-9_]+$'`, kitSchema).Scan(&names)
+	if err != nil {
+		return nil, fault.Textf("migrations: look for the histories of streams: %w", told(err))
+	}
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' }), nil
 }
 
 func schemaExists(ctx context.Context, q querier, schema string) (bool, error) {
