@@ -70,6 +70,7 @@ func TestRoundTrips(t *testing.T) {
 				_, err := tx.Value(t.Context(), f.runner.InWrite, business)
 				require.NoError(t, err)
 			})
+			require.EqualValues(t, 3, bare, "BEGIN, the statement and COMMIT, as pgx.BeginFunc makes them")
 			for name, versions := range map[string][]string{"one": {"1"}, "several": {"3", "2", "1"}} {
 				for _, size := range []int{10, 100_000} {
 					g := f.newGuard(t, nil, versions...)
