@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -55,15 +54,14 @@ func (db *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		pooled.Release() // destroys it: the transaction is open
 		return pgx.FailedBatchResults(b, fault.Text("postgres: a batch must not begin a transaction; use tx.Runner and Querier"))
 	}
+	texts := make([]string, 0, b.Len())
+	for _, queued := range b.QueuedQueries {
+		texts = append(texts, queued.SQL)
+	}
 	return &batch{
 		BatchResults: results,
 		fail:         func(err error) error { return db.fail(ctx, pooled, "postgres.SendBatch", err) },
-		release: func() {
-			if slices.ContainsFunc(b.QueuedQueries, func(queued *pgx.QueuedQuery) bool { return outlasts(queued.SQL) }) {
-				db.restore(ctx, pooled)
-			}
-			pooled.Release()
-		},
+		release:      func() { db.release(ctx, pooled, texts...) },
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +35,9 @@ func (db *DB) restore(ctx context.Context, pooled *pgxpool.Conn) {
 	}
 }
 
-// release gives back a connection that sql ran on.
-func (db *DB) release(ctx context.Context, pooled *pgxpool.Conn, sql string) {
-	if outlasts(sql) {
+// release gives back a connection that the texts of sql ran on.
+func (db *DB) release(ctx context.Context, pooled *pgxpool.Conn, sql ...string) {
+	if slices.ContainsFunc(sql, outlasts) {
 		db.restore(ctx, pooled)
 	}
 	pooled.Release()
