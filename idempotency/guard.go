@@ -57,16 +57,11 @@ func (g *Guard) Enroll(ctx context.Context) error {
 }
 
 // Retire removes a key version from the store once there is no record of it any more, so that instances start without it, and reports
-// whether it did. Call it when no instance has the version as its current one.
-func (g *Guard) Retire(ctx context.Context, version string) (bool, error) {
-	return g.RetireWith(ctx, version, func(context.Context, *tx.Tx) error { return nil })
-}
-
-// RetireWith does as [Guard.Retire] and calls also in the same transaction: both take effect, or neither does. Where nothing is retired,
-// also is not called.
-func (g *Guard) RetireWith(ctx context.Context, version string, also func(ctx context.Context, t *tx.Tx) error) (done bool, err error) {
+// whether it did. Call it when no instance has the version as its current one. Unless also is nil, it is called in the same transaction where
+// a version is retired: both take effect, or neither does.
+func (g *Guard) Retire(ctx context.Context, version string, also func(ctx context.Context, t *tx.Tx) error) (done bool, err error) {
 	err = g.alone(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if done, err = g.driver.Retire(ctx, t, version); err != nil || !done {
+		if done, err = g.driver.Retire(ctx, t, version); err != nil || !done || also == nil {
 			return err
 		}
 		return also(ctx, t)

@@ -125,7 +125,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 
 	g := w.guard(t, idempotency.Options{}, "2", "1")
-	done, err := g.Retire(t.Context(), "1")
+	done, err := g.Retire(t.Context(), "1", nil)
 	require.NoError(t, err)
 	require.False(t, done)
 	w.ahead += 24 * time.Hour
@@ -133,7 +133,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.Pass(t.Context())
 	require.NoError(t, err)
-	done, err = g.Retire(t.Context(), "1")
+	done, err = g.Retire(t.Context(), "1", nil)
 	require.NoError(t, err)
 	require.True(t, done)
 	require.NoError(t, enroll("2"))

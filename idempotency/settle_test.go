@@ -102,7 +102,7 @@ func TestAnOperatorsChangeStandsAlone(t *testing.T) {
 	n := &remark{}
 	require.ErrorIs(t, runner.InWrite(t.Context(), func(ctx context.Context, _ *tx.Tx) error {
 		require.ErrorIs(t, g.ReconcileWith(ctx, idempotency.Claim{}, idempotency.NoEffect(), n.also), fault.TXNestedRoot)
-		_, err := g.RetireWith(ctx, "1", n.also)
+		_, err := g.Retire(ctx, "1", n.also)
 		return err
 	}), fault.TXNestedRoot)
 	require.Zero(t, *n)
@@ -114,7 +114,7 @@ func TestRetirementAndWhatIsSaidOfItAreOne(t *testing.T) {
 	e := w.interrupted(t, "abc")
 	n := &remark{}
 	retire := func(version string, want bool) {
-		done, err := w.RetireWith(t.Context(), version, n.also)
+		done, err := w.Retire(t.Context(), version, n.also)
 		require.NoError(t, err)
 		require.Equal(t, want, done)
 	}
@@ -124,7 +124,7 @@ func TestRetirementAndWhatIsSaidOfItAreOne(t *testing.T) {
 	require.NoError(t, w.Reconcile(t.Context(), e.Claim, idempotency.NoEffect()))
 
 	n.err = errBoom
-	done, err := w.RetireWith(t.Context(), "1", n.also)
+	done, err := w.Retire(t.Context(), "1", n.also)
 	require.ErrorIs(t, err, errBoom)
 	require.False(t, done)
 	require.ErrorIs(t, w.guard(t, idempotency.Options{}, "2").Enroll(t.Context()), idempotency.ErrOtherSecret, "it is still known")

@@ -21,7 +21,7 @@ func (o *Idempotency) RetireKey(ctx context.Context, version string, act Act) er
 	if err != nil {
 		return err
 	}
-	done, err := o.guard.RetireWith(ctx, version, func(ctx context.Context, t *tx.Tx) error { return o.trail.Record(ctx, t, kept) })
+	done, err := o.guard.Retire(ctx, version, func(ctx context.Context, t *tx.Tx) error { return o.trail.Record(ctx, t, kept) })
 	switch {
 	case err != nil:
 		return err
