@@ -1,23 +1,16 @@
 package idempotencytest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/history"
 	"caskeleton.dev/internal/testkit/suite"
 )
-
-const checkTimeout = 30 * time.Second
 
 // TestHistory plays what o says and fails unless the recorded calls can have come from a store of records: each took effect at one moment
 // between its request and its answer. A call that failed may have taken effect at any time since, or never. Not being able to tell is a
@@ -45,8 +38,6 @@ type event struct {
 	failed bool // it may have taken effect, at any time
 	told   bool // that it did what it was to do
 }
-
-const never = time.Duration(math.MaxInt64)
 
 // status is what a record is like; the zero one is of none.
 type status struct {
@@ -161,59 +152,26 @@ func when(ok bool, s ...status) []status {
 	return nil
 }
 
-// history is what was recorded.
-type history struct {
-	began time.Time
-
-	mu     sync.Mutex
-	events []event
-}
-
-func (h *history) now() time.Duration { return time.Since(h.began) }
-
-func (h *history) add(e event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e.ret = h.now()
-	h.events = append(h.events, e)
-}
-
 // judge fails unless the events of each scope can have come from a store of records.
 func judge(events []event) {
+	m := history.Model[status, event]{Name: "a store of records", Step: status.step, Span: event.span, Transcript: transcript}
 	byScope := map[idempotency.Scope][]event{}
 	for _, e := range events {
 		byScope[e.scope] = append(byScope[e.scope], e)
 	}
-	m := (&porcupine.NondeterministicModel{
-		Init: func() []any { return []any{status{}} },
-		Step: func(s, input, _ any) []any {
-			var next []any
-			for _, n := range s.(status).step(input.(event)) { //nolint:errcheck // they are what this model is given
-				next = append(next, n)
-			}
-			return next
-		},
-	}).ToModel()
-	for _, events := range byScope {
-		var ops []porcupine.Operation
-		for _, e := range events {
-			if e.failed {
-				e.ret = never
-			}
-			ops = append(ops, porcupine.Operation{Input: e, Call: int64(e.call), Return: int64(e.ret)})
-		}
-		switch porcupine.CheckOperationsTimeout(m, ops, checkTimeout) {
-		case porcupine.Ok:
-		case porcupine.Illegal:
-			suite.Fail("these calls cannot have come from a store of records:\n%s", transcript(events))
-		default:
-			suite.Fail("nobody can tell within %v whether %d calls can have come from a store of records", checkTimeout, len(ops))
-		}
+	for scope, events := range byScope {
+		m.Judge(scope.String(), events)
 	}
 }
 
+func (e event) span() (call, ret time.Duration) {
+	if e.failed {
+		return e.call, history.Never
+	}
+	return e.call, e.ret
+}
+
 func transcript(events []event) string {
-	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.call, b.call) })
 	var b strings.Builder
 	short := func(c idempotency.Claim) string {
 		return fmt.Sprintf("%d/%d/%s", c.Attempt, c.Revision, c.Operation[:min(4, len(c.Operation))])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"caskeleton.dev/idempotency"
+	"caskeleton.dev/internal/testkit/history"
 	"caskeleton.dev/internal/testkit/suite"
 	"caskeleton.dev/tx"
 )
@@ -26,7 +27,7 @@ type HistoryOptions struct {
 type player struct {
 	Store
 
-	history *history
+	history *history.History[event]
 	scopes  []idempotency.Scope
 	ended   atomic.Int32
 
@@ -40,7 +41,7 @@ func play(ctx context.Context, s Store, o HistoryOptions) {
 			*n = standard
 		}
 	}
-	p := &player{Store: s, history: &history{began: time.Now()}}
+	p := &player{Store: s, history: history.New[event]()}
 	for range o.Keys {
 		p.scopes = append(p.scopes, newScope())
 	}
@@ -68,24 +69,30 @@ func play(ctx context.Context, s Store, o HistoryOptions) {
 	workers.Wait()
 	stop()
 	others.Wait()
-	judge(p.history.events) // first: what a broken store does may end nothing
+	judge(p.history.Events()) // first: what a broken store does may end nothing
 	if n := p.ended.Load(); int(n) < o.Workers {
 		suite.Fail("%d workers ended %d operations in all: nothing was tested", o.Workers, n)
 	}
+}
+
+// add records a call that has its answer now.
+func (p *player) add(e event) {
+	e.ret = p.history.Now()
+	p.history.Add(e)
 }
 
 // did records a call: that its owner was told to be stale is an answer, any other error is none.
 func (p *player) did(e event, err error) bool {
 	e.told = err == nil
 	e.failed = err != nil && !errors.Is(err, idempotency.ErrStale)
-	p.history.add(e)
+	p.add(e)
 	return e.told
 }
 
 // round claims a key, as a guard does, and then does what an owner does, or dies on the way.
 func (p *player) round(ctx context.Context) {
 	r := request(p.scopes[rand.IntN(len(p.scopes))]) //nolint:gosec // any will do
-	e := event{what: "claim", scope: r.Scope, call: p.history.now()}
+	e := event{what: "claim", scope: r.Scope, call: p.history.Now()}
 	e.after = idempotency.Claim{Scope: r.Scope, Owner: r.Owner, Attempt: 1, Operation: r.Operation, Revision: 1}
 	rec, made, err := p.Driver.Claim(ctx, r)
 	if !made && err == nil {
@@ -123,22 +130,22 @@ func (p *player) round(ctx context.Context) {
 }
 
 func (p *player) takeOver(ctx context.Context, held idempotency.Claim, r idempotency.Request) idempotency.Claim {
-	e := event{what: "take over", scope: r.Scope, claim: held, from: idempotency.Claimed, call: p.history.now()}
+	e := event{what: "take over", scope: r.Scope, claim: held, from: idempotency.Claimed, call: p.history.Now()}
 	e.after = idempotency.Claim{Scope: r.Scope, Owner: r.Owner, Attempt: held.Attempt + 1, Operation: r.Operation, Revision: held.Revision + 1}
 	c, taken, err := p.Driver.TakeOver(ctx, held, r)
 	e.told, e.failed = taken, err != nil
 	if taken {
 		e.after = c
 	}
-	p.history.add(e)
+	p.add(e)
 	return c
 }
 
 func (p *player) abandon(ctx context.Context, c idempotency.Claim) {
-	e := event{what: "abandon", scope: c.Scope, claim: c, from: idempotency.Executing, call: p.history.now()}
+	e := event{what: "abandon", scope: c.Scope, claim: c, from: idempotency.Executing, call: p.history.Now()}
 	marked, err := p.Driver.Abandon(ctx, c)
 	e.told, e.failed = marked, err != nil
-	p.history.add(e)
+	p.add(e)
 }
 
 // settle ends what c holds in one of the ways there are.
@@ -148,7 +155,7 @@ func (p *player) settle(ctx context.Context, c idempotency.Claim, from idempoten
 		idempotency.Executing: {idempotency.Completed, idempotency.Failed, idempotency.Abandoned},
 		idempotency.Abandoned: {idempotency.Completed, ""},
 	}[from]
-	e := event{what: "settle", scope: c.Scope, claim: c, from: from, to: ends[rand.IntN(len(ends))], call: p.history.now()} //nolint:gosec // any will do
+	e := event{what: "settle", scope: c.Scope, claim: c, from: from, to: ends[rand.IntN(len(ends))], call: p.history.Now()} //nolint:gosec // any will do
 	var a idempotency.Answer
 	if e.to == idempotency.Completed || e.to == idempotency.Failed {
 		e.answer = "settled " + c.Operation
@@ -165,7 +172,7 @@ func (p *player) settle(ctx context.Context, c idempotency.Claim, from idempoten
 
 // transact completes in a transaction, or rolls it back.
 func (p *player) transact(ctx context.Context, c idempotency.Claim) {
-	start := event{what: "start", scope: c.Scope, claim: c, from: idempotency.Claimed, call: p.history.now()}
+	start := event{what: "start", scope: c.Scope, claim: c, from: idempotency.Claimed, call: p.history.Now()}
 	end := start
 	end.what, end.answer = "commit", "committed "+c.Operation
 	started, completed := false, false
@@ -174,7 +181,7 @@ func (p *player) transact(ctx context.Context, c idempotency.Claim) {
 		if err == nil || errors.Is(err, idempotency.ErrStale) {
 			started = p.did(start, err)
 		}
-		end.call = p.history.now()
+		end.call = p.history.Now()
 		if err != nil {
 			return err
 		}
@@ -192,7 +199,7 @@ func (p *player) transact(ctx context.Context, c idempotency.Claim) {
 		p.did(end, nil)
 	case err != nil:
 		end.failed = true
-		p.history.add(end)
+		p.add(end)
 	default:
 		p.did(end, nil)
 		p.ended.Add(1)
@@ -200,14 +207,14 @@ func (p *player) transact(ctx context.Context, c idempotency.Claim) {
 }
 
 func (p *player) execute(ctx context.Context, c idempotency.Claim) {
-	e := event{what: "execute", scope: c.Scope, claim: c, from: idempotency.Claimed, after: moved(c), call: p.history.now()}
+	e := event{what: "execute", scope: c.Scope, claim: c, from: idempotency.Claimed, after: moved(c), call: p.history.Now()}
 	now, err := p.Driver.Execute(ctx, c, lease, nil)
 	if !p.did(e, err) {
 		return
 	}
 	pause(ctx, 2*time.Millisecond)
 	if chance(3) {
-		e := event{what: "renew", scope: c.Scope, claim: now, from: idempotency.Executing, call: p.history.now()}
+		e := event{what: "renew", scope: c.Scope, claim: now, from: idempotency.Executing, call: p.history.Now()}
 		p.did(e, p.Driver.Renew(ctx, now, lease))
 	}
 	if chance(4) {
@@ -251,7 +258,7 @@ func (p *player) comesBack(ctx context.Context) {
 func (p *player) time(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Millisecond)
-		call := p.history.now()
+		call := p.history.Now()
 		var what string
 		var err error
 		switch rand.IntN(3) { //nolint:gosec // any will do
@@ -265,7 +272,7 @@ func (p *player) time(ctx context.Context) {
 			_, _, err = p.Driver.Reap(ctx, 0, idempotency.Cursor{}, many)
 		}
 		for _, s := range p.scopes {
-			p.history.add(event{what: what, scope: s, call: call, failed: err != nil, told: err == nil})
+			p.add(event{what: what, scope: s, call: call, failed: err != nil, told: err == nil})
 		}
 	}
 }

@@ -61,7 +61,7 @@ var rules = map[string]rule{
 	"tx":        {kit: []string{"kernel", "backoff"}, others: telemetry},
 	"port":      {kit: []string{"kernel", "tx", "failpoint", "backoff"}, others: append([]string{"golang.org/x/sync"}, telemetry...)},
 	"suite":     {kit: []string{"kernel", "tx", "port", "suitekit"}, others: anything},
-	"suitekit":  {others: append([]string{"go.opentelemetry.io/otel/metric/noop"}, telemetry...)},
+	"suitekit":  {others: append([]string{"go.opentelemetry.io/otel/metric/noop", "github.com/anishathalye/porcupine"}, telemetry...)},
 	"adapter":   {kit: []string{"kernel", "tx", "port", "failpoint", "backoff"}, others: anything},
 	"testkit":   {kit: []string{"kernel", "tx", "port", "suite", "adapter", "testprog"}, others: anything},
 	"ops":       {kit: []string{"tx", "port"}},

@@ -4,23 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"caskeleton.dev/internal/testkit/history"
 	"caskeleton.dev/internal/testkit/suite"
 	"caskeleton.dev/lock"
 )
 
-const (
-	checkTimeout = 30 * time.Second
-	// clockTolerance is how much earlier than asked for a store may end a lease: it rounds, and its clock may be a little fast.
-	clockTolerance = 5 * time.Millisecond
-)
+// clockTolerance is how much earlier than asked for a store may end a lease: it rounds, and its clock may be a little fast.
+const clockTolerance = 5 * time.Millisecond
 
 // TestHistory plays what o says and fails unless the recorded calls can have come from a lock: each took effect at one moment between its request
 // and its answer, one token held the key at a time, for no less than its lease. A call that failed may have taken effect at any time since, or
@@ -58,8 +54,6 @@ type event struct {
 	got    bool // acquire and renew: as asked; look: held
 	freed  lock.Freed
 }
-
-const never = time.Duration(math.MaxInt64)
 
 // state is what a key is like.
 type state struct {
@@ -125,7 +119,7 @@ func passes(events []event) []event {
 	}
 	for _, calls := range byToken {
 		slices.SortFunc(calls, func(a, b event) int { return cmp.Compare(a.call, b.call) })
-		from, until, known := never, never, false
+		from, until, known := history.Never, history.Never, false
 		for _, e := range calls {
 			end := e.call + e.lease - clockTolerance
 			switch {
@@ -148,43 +142,27 @@ func passes(events []event) []event {
 
 // judge fails unless the events of each key can have come from a lock.
 func judge(events []event) {
+	m := history.Model[state, event]{Name: "a lock", Step: state.step, Span: event.span, Transcript: transcript}
 	byKey := map[string][]event{}
 	for _, e := range passes(events) {
+		if e.failed && (e.kind == look || e.kind == renew) { // they change nobody's holding
+			continue
+		}
 		byKey[e.key] = append(byKey[e.key], e)
 	}
-	model := (&porcupine.NondeterministicModel{
-		Init: func() []any { return []any{state{}} },
-		Step: func(s, input, _ any) []any {
-			var next []any
-			for _, n := range s.(state).step(input.(event)) { //nolint:errcheck // they are what this model is given
-				next = append(next, n)
-			}
-			return next
-		},
-	}).ToModel()
 	for name, events := range byKey {
-		var ops []porcupine.Operation
-		for _, e := range events {
-			if e.failed {
-				if e.kind == look || e.kind == renew { // they change nobody's holding
-					continue
-				}
-				e.ret = never
-			}
-			ops = append(ops, porcupine.Operation{Input: e, Call: int64(e.call), Return: int64(e.ret)})
-		}
-		switch porcupine.CheckOperationsTimeout(model, ops, checkTimeout) {
-		case porcupine.Ok:
-		case porcupine.Illegal:
-			suite.Fail("these calls on %q cannot have come from a lock:\n%s", name, transcript(events))
-		default:
-			suite.Fail("nobody can tell within %v whether the %d calls on %q can have come from a lock", checkTimeout, len(ops), name)
-		}
+		m.Judge(strconv.Quote(name), events)
 	}
 }
 
+func (e event) span() (call, ret time.Duration) {
+	if e.failed {
+		return e.call, history.Never
+	}
+	return e.call, e.ret
+}
+
 func transcript(events []event) string {
-	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.call, b.call) })
 	var b strings.Builder
 	for _, e := range events {
 		answer := fmt.Sprint(e.got)

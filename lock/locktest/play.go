@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"caskeleton.dev/internal/testkit/history"
 	"caskeleton.dev/internal/testkit/suite"
 	"caskeleton.dev/lock"
 )
@@ -27,7 +28,7 @@ type player struct {
 	Store
 	HistoryOptions
 
-	history  *history
+	history  *history.History[event]
 	lockers  [2]*lock.Locker
 	acquired atomic.Int32
 }
@@ -38,9 +39,9 @@ func play(ctx context.Context, s Store, o HistoryOptions) {
 			*n = standard
 		}
 	}
-	p := &player{Store: s, HistoryOptions: o, history: &history{began: time.Now()}}
+	p := &player{Store: s, HistoryOptions: o, history: history.New[event]()}
 	for i, d := range []lock.Driver{s.Driver, s.Other} {
-		l, err := lock.New(p.history.record(d), &lock.Options{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+		l, err := lock.New(record(d, p.history), &lock.Options{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 		suite.Must(err, "lock.New")
 		p.lockers[i] = l
 	}
@@ -68,7 +69,7 @@ func play(ctx context.Context, s Store, o HistoryOptions) {
 	if n := p.acquired.Load(); int(n) < o.Workers {
 		suite.Fail("%d workers acquired %d times in all: nothing was tested", o.Workers, n)
 	}
-	judge(p.history.events)
+	judge(p.history.Events())
 }
 
 // round tries for a key, holds it for a while if it gets it, and gives it back, sometimes too late.
@@ -110,11 +111,11 @@ func (p *player) round(ctx context.Context, l *lock.Locker) {
 
 // believe notes that a holder takes the key for its own.
 func (p *player) believe(lease *lock.Lease, n int, token lock.Token) {
-	call := p.history.now()
+	call := p.history.Now()
 	select {
 	case <-lease.Done():
 	default:
-		p.history.add(event{kind: believe, key: name(n), token: token, call: call, ret: p.history.now()})
+		p.history.Add(event{kind: believe, key: name(n), token: token, call: call, ret: p.history.Now()})
 	}
 }
 
@@ -123,9 +124,9 @@ func (p *player) expire(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause(ctx, 8*time.Millisecond)
 		if n := rand.IntN(p.Keys); n%2 == 1 { //nolint:gosec // any key will do
-			call := p.history.now()
+			call := p.history.Now()
 			err := p.Expire(ctx, key(name(n)))
-			p.history.add(event{kind: expire, key: name(n), call: call, ret: p.history.now(), failed: err != nil})
+			p.history.Add(event{kind: expire, key: name(n), call: call, ret: p.history.Now(), failed: err != nil})
 		}
 	}
 }

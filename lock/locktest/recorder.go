@@ -2,33 +2,17 @@ package locktest
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"caskeleton.dev/internal/testkit/history"
 	"caskeleton.dev/lock"
 )
-
-// history is what was recorded of several nodes.
-type history struct {
-	began time.Time
-
-	mu     sync.Mutex
-	events []event
-}
-
-func (h *history) now() time.Duration { return time.Since(h.began) }
-
-func (h *history) add(e event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.events = append(h.events, e)
-}
 
 // recorder is a driver that notes what is asked and answered.
 type recorder struct {
 	lock.Driver
 
-	history *history
+	history *history.History[event]
 }
 
 // hearing is a recorder of a driver that is a Listener.
@@ -37,7 +21,7 @@ type hearing struct {
 	lock.Listener
 }
 
-func (h *history) record(d lock.Driver) lock.Driver {
+func record(d lock.Driver, h *history.History[event]) lock.Driver {
 	r := recorder{d, h}
 	if l, ok := d.(lock.Listener); ok {
 		return hearing{r, l}
@@ -49,32 +33,32 @@ func (h *history) record(d lock.Driver) lock.Driver {
 type tokenKey struct{}
 
 func (r recorder) Acquire(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration, waiting bool) (lock.Holder, error) {
-	call := r.history.now()
+	call := r.history.Now()
 	h, err := r.Driver.Acquire(ctx, k, t, lease, waiting)
 	if own, ok := ctx.Value(tokenKey{}).(*lock.Token); ok {
 		*own = t
 	}
-	r.history.add(event{kind: acquire, key: k.Name, token: t, lease: lease, call: call, ret: r.history.now(), failed: err != nil, got: !h.Held})
+	r.history.Add(event{kind: acquire, key: k.Name, token: t, lease: lease, call: call, ret: r.history.Now(), failed: err != nil, got: !h.Held})
 	return h, err
 }
 
 func (r recorder) Look(ctx context.Context, k lock.Key) (lock.Holder, error) {
-	call := r.history.now()
+	call := r.history.Now()
 	h, err := r.Driver.Look(ctx, k)
-	r.history.add(event{kind: look, key: k.Name, call: call, ret: r.history.now(), failed: err != nil, got: h.Held})
+	r.history.Add(event{kind: look, key: k.Name, call: call, ret: r.history.Now(), failed: err != nil, got: h.Held})
 	return h, err
 }
 
 func (r recorder) Renew(ctx context.Context, k lock.Key, t lock.Token, lease time.Duration) (bool, error) {
-	call := r.history.now()
+	call := r.history.Now()
 	got, err := r.Driver.Renew(ctx, k, t, lease)
-	r.history.add(event{kind: renew, key: k.Name, token: t, lease: lease, call: call, ret: r.history.now(), failed: err != nil, got: got})
+	r.history.Add(event{kind: renew, key: k.Name, token: t, lease: lease, call: call, ret: r.history.Now(), failed: err != nil, got: got})
 	return got, err
 }
 
 func (r recorder) Release(ctx context.Context, k lock.Key, t lock.Token) (lock.Freed, error) {
-	call := r.history.now()
+	call := r.history.Now()
 	freed, err := r.Driver.Release(ctx, k, t)
-	r.history.add(event{kind: release, key: k.Name, token: t, call: call, ret: r.history.now(), failed: err != nil, freed: freed})
+	r.history.Add(event{kind: release, key: k.Name, token: t, call: call, ret: r.history.Now(), failed: err != nil, freed: freed})
 	return freed, err
 }
